@@ -1,0 +1,445 @@
+package execution
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/cairnstate/cairn/shared/jsonx"
+)
+
+// Fold adds entries to a state: base is not changed; nil starts from nothing,
+// the first entry being created or one with a snapshot. Errors: Integrity for
+// what cannot be this execution's journal, SchemaTooNew for a kind of a newer
+// version.
+func Fold(base *State, entries ...*Entry) (*State, error) {
+	f := NewFolder(base)
+	for _, e := range entries {
+		if err := f.Apply(e); err != nil {
+			return nil, err
+		}
+	}
+	return f.State(), nil
+}
+
+// Folder folds many entries with few copies. What it has handed out by State
+// never changes.
+type Folder struct {
+	s State
+	// own says which parts of s may be changed in place: they belong to this
+	// folder and were not handed out.
+	own struct{ ops, settled, absorbed, labels, budgets bool }
+}
+
+// NewFolder starts from a state; nil: from nothing.
+func NewFolder(base *State) *Folder {
+	f := &Folder{}
+	if base != nil {
+		f.s = *base
+	}
+	return f
+}
+
+// State is the fold so far; nil when nothing was applied.
+func (f *Folder) State() *State {
+	if f.s.Version == 0 {
+		return nil
+	}
+	s := f.s
+	f.own = struct{ ops, settled, absorbed, labels, budgets bool }{}
+	s.Requests = slices.Clip(s.Requests)
+	s.Artifacts = slices.Clip(s.Artifacts)
+	return &s
+}
+
+// Apply adds the next entry.
+func (f *Folder) Apply(e *Entry) error {
+	if !e.Kind.Known() {
+		return Errorf(SchemaTooNew, "an entry of a kind that this version does not know").With("version", e.Version)
+	}
+	if f.s.Version == 0 && e.Body.Snapshot != nil && e.Kind != KindCreated {
+		f.start(e)
+		return nil
+	}
+	if f.s.Version == 0 {
+		if e.Kind != KindCreated || e.Body.Created == nil {
+			return Errorf(Integrity, "the journal does not begin with its creation").With("version", e.Version)
+		}
+	} else if e.Kind == KindCreated || e.Version != f.s.Version+1 || e.Generation != f.s.Generation {
+		return Errorf(Integrity, "the journal has a gap or an entry of another generation").With("version", e.Version)
+	}
+	if err := f.apply(e); err != nil {
+		return err
+	}
+	if e.Body.Snapshot != nil && e.Body.Snapshot.Forgotten != nil {
+		f.forget(e.Body.Snapshot)
+	}
+	return nil
+}
+
+// start takes the state from an entry's snapshot.
+func (f *Folder) start(e *Entry) {
+	ref := f.s.Ref
+	f.s = *e.Body.Snapshot
+	f.s.Data = e.Body.State
+	if ref.Tenant != "" {
+		f.s.Tenant, f.s.Execution = ref.Tenant, ref.Execution
+	}
+	if f.s.Data == nil {
+		f.s.Data = emptyObject
+	}
+}
+
+var emptyObject = jsonx.MustParse("{}")
+
+func (f *Folder) apply(e *Entry) error {
+	s, b := &f.s, &e.Body
+	if b.Created != nil {
+		f.create(e)
+	}
+	if err := f.data(e); err != nil {
+		return err
+	}
+	for i := range b.Outcomes {
+		f.settle(&b.Outcomes[i], e)
+	}
+	for i := range b.Evidence {
+		f.evidence(&b.Evidence[i])
+	}
+	for i := range b.Checked {
+		f.checked(&b.Checked[i])
+	}
+	f.signals(b)
+	for _, a := range b.Artifacts {
+		a.Version = e.Version
+		s.Artifacts = append(s.Artifacts, a)
+	}
+	f.marks(b)
+	for i := range b.Declared {
+		f.declare(&b.Declared[i], e)
+	}
+	f.migrate(b)
+	f.standing(e)
+	f.remember(e)
+	s.Version, s.TipAt = e.Version, e.At
+	s.TipByOwner = s.Owner != "" && e.Fence == s.Fence && e.Kind != KindVerdict
+	return nil
+}
+
+func (f *Folder) create(e *Entry) {
+	c := e.Body.Created
+	s := &f.s
+	s.Generation, s.CreatedAt, s.Status = e.Generation, e.At, StatusCreated
+	s.Thread, s.Workflow, s.Schema, s.Input, s.Policy, s.Parent = c.Thread, c.Workflow, c.Schema, c.Input, c.Policy, c.Parent
+	s.ForkedFrom = c.ForkedFrom
+	s.IdentityRoot = s.Ref
+	s.RequestFloor = e.Version
+	if c.IdentityRoot != nil {
+		s.IdentityRoot = *c.IdentityRoot
+	}
+	if len(c.Budgets) > 0 {
+		s.Budgets = make(map[string]Budget, len(c.Budgets))
+		for name, limit := range c.Budgets {
+			s.Budgets[name] = Budget{Limit: limit, Spent: "0"}
+		}
+	}
+	s.Data = emptyObject
+	s.Operations = make(map[OperationID]*Operation, len(c.Operations))
+	f.own.ops = true
+	for _, op := range c.Operations {
+		s.Operations[op.ID] = op
+		s.OpSeq = max(s.OpSeq, op.Seq)
+		if op.Final() {
+			s.Settled = append(s.Settled, op.ID)
+		} else {
+			s.Open++
+		}
+	}
+	s.Forgotten = c.Forgotten
+}
+
+func (f *Folder) data(e *Entry) error {
+	switch {
+	case e.Body.State != nil:
+		f.s.Data = e.Body.State
+	case e.Body.Patch != nil:
+		d, err := jsonx.ApplyPatch(f.s.Data, e.Body.Patch)
+		if err != nil {
+			return Errorf(Integrity, "a stored patch does not fit the state before it").With("version", e.Version)
+		}
+		f.s.Data = d
+	}
+	return nil
+}
+
+// edit gives a copy of an operation that may be changed and puts it in place;
+// nil when the fold does not have it.
+func (f *Folder) edit(id OperationID) *Operation {
+	op := f.s.Operations[id]
+	if op == nil {
+		return nil
+	}
+	c := *op
+	f.put(&c)
+	return &c
+}
+
+func (f *Folder) put(op *Operation) {
+	if !f.own.ops {
+		f.s.Operations = maps.Clone(f.s.Operations)
+		if f.s.Operations == nil {
+			f.s.Operations = map[OperationID]*Operation{}
+		}
+		f.own.ops = true
+	}
+	f.s.Operations[op.ID] = op
+}
+
+// settle takes in a final outcome. A second one of a settled attempt is a
+// contradiction: the first stands, unless a person decided otherwise.
+func (f *Folder) settle(t *Settlement, e *Entry) {
+	op := f.edit(t.Operation)
+	if op == nil {
+		return
+	}
+	if t.Attempt != op.Attempt || op.Final() && t.Source != FromVerdict {
+		op.Contradictions = append(slices.Clip(op.Contradictions), Contradiction{Attempt: t.Attempt, Outcome: t.Outcome, ProviderRef: t.ProviderRef, Source: t.Source, At: e.At})
+		return
+	}
+	if !op.Final() {
+		f.s.Open--
+		if !f.own.settled {
+			f.s.Settled = slices.Clone(f.s.Settled)
+			f.own.settled = true
+		}
+		f.s.Settled = append(f.s.Settled, op.ID)
+	}
+	op.Outcome, op.Reason, op.ProviderRef, op.Result, op.ResultRef = t.Outcome, t.Reason, t.ProviderRef, t.Result, t.ResultRef
+	op.Source, op.Verdict, op.SettledAt = t.Source, t.Verdict, e.Version
+	op.NeedsReview, op.NextCheck = false, 0
+}
+
+// evidence takes in what settles nothing.
+func (f *Folder) evidence(ev *Evidence) {
+	op := f.edit(ev.Operation)
+	if op == nil || ev.Attempt != op.Attempt || op.Final() {
+		return
+	}
+	op.LastFinding = ev.Finding
+	switch {
+	case ev.Finding == Several, ev.Finding == Found && ev.Outcome.Final() && ev.Outcome != OutcomeRejected:
+		op.NeedsReview = true // several effects, or outcomes that contradict each other
+	case ev.Finding == RejectedDuplicate, ev.Outcome == OutcomeUnknown, ev.Outcome == OutcomeRejected:
+		op.SawUnknown = true
+	}
+}
+
+func (f *Folder) checked(c *Check) {
+	if op := f.edit(c.Operation); op != nil && !op.Final() {
+		op.Checks++
+		op.NextCheck = c.Next
+		op.LastFinding = c.Finding
+	}
+}
+
+func (f *Folder) signals(b *Body) {
+	if len(b.Absorbed)+len(b.Emptied) == 0 {
+		return
+	}
+	if !f.own.absorbed {
+		f.s.Absorbed = maps.Clone(f.s.Absorbed)
+		f.own.absorbed = true
+	}
+	if f.s.Absorbed == nil {
+		f.s.Absorbed = map[string]struct{}{}
+	}
+	for _, a := range b.Absorbed {
+		f.s.Absorbed[SignalKey(a.Name, a.Key)] = struct{}{}
+	}
+	for _, a := range b.Emptied {
+		delete(f.s.Absorbed, SignalKey(a.Name, a.Key))
+	}
+}
+
+// SignalKey is the name under which State.Absorbed knows a signal; neither a
+// name nor a key can hold the separator.
+func SignalKey(name, key string) string { return name + "\x00" + key }
+
+// marks takes in labels, subjects, permissions, budgets and the task.
+func (f *Folder) marks(b *Body) {
+	s := &f.s
+	if b.Task != "" {
+		s.Task = b.Task
+	}
+	if b.Permissions != nil {
+		s.Permissions = b.Permissions
+	}
+	if len(b.Labels) > 0 {
+		if !f.own.labels {
+			s.Labels = maps.Clone(s.Labels)
+			f.own.labels = true
+		}
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		maps.Copy(s.Labels, b.Labels)
+	}
+	for _, x := range b.Subjects {
+		if !slices.Contains(s.Subjects, x) {
+			s.Subjects = append(slices.Clip(s.Subjects), x)
+		}
+	}
+	if len(b.Spent) > 0 {
+		if !f.own.budgets {
+			s.Budgets = maps.Clone(s.Budgets)
+			f.own.budgets = true
+		}
+		for name, n := range b.Spent {
+			bu := s.Budgets[name]
+			bu.Spent = addDecimals(bu.Spent, n)
+			s.Budgets[name] = bu
+		}
+	}
+}
+
+func (f *Folder) declare(d *Declared, e *Entry) {
+	s := &f.s
+	if d.Operation != nil {
+		op := *d.Operation
+		f.put(&op)
+		s.OpSeq = max(s.OpSeq, op.Seq)
+		s.Open++
+		return
+	}
+	op := f.edit(d.ID)
+	if op == nil {
+		return
+	}
+	op.Fence = e.Fence
+	if d.Attempt == op.Attempt {
+		op.Sends++
+		return
+	}
+	op.Past = append(slices.Clip(op.Past), PastAttempt{Attempt: op.Attempt, Outcome: op.Outcome, Reason: op.Reason, Source: op.Source})
+	if op.Outcome == OutcomeRejected {
+		op.Rejections++
+		op.KeySince = e.At
+	}
+	*op = Operation{ID: op.ID, Seq: op.Seq, Task: op.Task, Name: op.Name, OldNames: op.OldNames, Key: op.Key, Args: op.Args, ArgsDigest: op.ArgsDigest,
+		OnUncertain: op.OnUncertain, DedupSeconds: op.DedupSeconds, ValidSeconds: op.ValidSeconds, DeadlineSeconds: op.DeadlineSeconds, Resolver: op.Resolver,
+		Attempt: d.Attempt, Rejections: op.Rejections, Sends: 1, Intent: e.At, IntentAt: e.Version, Fence: e.Fence, KeySince: op.KeySince,
+		Contradictions: op.Contradictions, Past: op.Past}
+	s.Open++
+	s.Settled = slices.DeleteFunc(slices.Clone(s.Settled), func(id OperationID) bool { return id == op.ID })
+	f.own.settled = true
+}
+
+func (f *Folder) migrate(b *Body) {
+	if b.Schema == nil {
+		return
+	}
+	f.s.Schema = *b.Schema
+	for _, r := range b.Renamed {
+		for id, op := range f.s.Operations {
+			if op.Name == r.From {
+				c := f.edit(id)
+				c.Name, c.OldNames = r.To, append(slices.Clip(op.OldNames), r.From)
+			}
+		}
+	}
+}
+
+// standing changes status, owner and what goes with them.
+func (f *Folder) standing(e *Entry) {
+	s, b := &f.s, &e.Body
+	if b.Claim != nil {
+		s.Status, s.Owner, s.Fence, s.LeaseSeconds = StatusRunning, b.Claim.Owner, e.Fence, b.Claim.LeaseSeconds
+		s.ClaimNonce, s.ClaimVersion, s.ClaimedAt, s.Resume = b.Claim.NonceHash, e.Version, e.At, b.Claim.Resume
+		s.Wait, s.Parked, s.Continue = nil, nil, nil
+		s.Handovers += b.Handovers
+		return
+	}
+	switch e.Kind {
+	case KindCheckpoint:
+		s.Handovers = 0
+	case KindSuspended:
+		f.disown()
+		s.Status, s.Wait, s.Handovers = StatusWaiting, b.Wait, 0
+	case KindContinued:
+		f.disown()
+		s.Continue = b.Continue
+	case KindCompleted:
+		f.disown()
+		s.Status, s.Completion, s.EndedAt = b.Complete.Outcome, b.Complete, e.At
+	case KindParked:
+		f.disown()
+		s.Status, s.Parked, s.Wait, s.Continue = StatusParked, b.Parked, nil, nil
+	case KindHalted:
+		f.disown()
+		s.HaltedFrom, s.Status, s.HaltReason = s.Status, StatusHalted, b.Reason
+	case KindUnhalted:
+		s.Status, s.HaltedFrom, s.HaltReason = s.HaltedFrom, "", ""
+	case KindMoved:
+		f.disown()
+		s.Status, s.MovedTo, s.EndedAt = StatusMoved, b.MovedTo, e.At
+	case KindArchived:
+		s.Before, s.Status, s.Bundle = s.Status, StatusArchived, b.Bundle
+	case KindRestored:
+		s.Status, s.Before, s.Bundle = s.Before, "", b.Bundle
+	case KindDeleted:
+		f.disown()
+		s.Status = StatusDeleting
+	}
+}
+
+// disown ends the ownership: whoever holds the fence can never write again.
+func (f *Folder) disown() { f.s.Owner, f.s.Resume = "", nil }
+
+// remember keeps the request of an entry, so that a repeat finds itself at any
+// version.
+func (f *Folder) remember(e *Entry) {
+	if e.Request == (RequestHash{}) && e.Content == (ContentDigest{}) {
+		return
+	}
+	r := append(slices.Clip(f.s.Requests), RequestMemory{Hash: e.Request, Digest: e.Content, Version: e.Version})
+	if n := len(r) - MaxRequestMemory; n > 0 {
+		f.s.RequestFloor = r[n-1].Version + 1
+		r = slices.Clone(r[n:])
+	}
+	f.s.Requests = r
+}
+
+// forget drops the settled operations that a snapshot no longer keeps in full:
+// their slots were written before it.
+func (f *Folder) forget(snap *State) {
+	for id := range f.s.Operations {
+		if snap.Operations[id] == nil {
+			if !f.own.ops {
+				f.s.Operations = maps.Clone(f.s.Operations)
+				f.own.ops = true
+			}
+			delete(f.s.Operations, id)
+		}
+	}
+	f.s.Settled, f.own.settled = snap.Settled, false
+	f.s.Forgotten = snap.Forgotten
+}
+
+// MayBeForgotten reports whether a settled operation with this id may have
+// left the fold; its slot tells.
+func (s *State) MayBeForgotten(id OperationID) bool {
+	p := forgottenPrefix(id)
+	lo, hi := 0, len(s.Forgotten)/8
+	for lo < hi {
+		m := (lo + hi) / 2
+		switch c := bytes.Compare(s.Forgotten[m*8:m*8+8], p); {
+		case c == 0:
+			return true
+		case c < 0:
+			lo = m + 1
+		default:
+			hi = m
+		}
+	}
+	return false
+}
