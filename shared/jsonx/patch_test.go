@@ -279,6 +279,45 @@ func TestPropertyPatchMatchesText(t *testing.T) {
 	})
 }
 
+// TestPropertyPatchWide works where objects are edited through an index and
+// removed members are holes for a while.
+func TestPropertyPatchWide(t *testing.T) {
+	t.Parallel()
+	var members []Member
+	for i := range indexFrom + 10 {
+		members = append(members, Member{Key(fmt.Sprintf("k%d", i)), MustParse(`{"x":[1,2]}`)})
+	}
+	doc := NewObject(Member{Key("o"), NewObject(members...)}, Member{Key("p"), NewObject(members...)})
+	path := rapid.Custom(func(t *rapid.T) string {
+		top := rapid.SampledFrom([]string{"/o", "/o", "/o", "/p"}).Draw(t, "top")
+		key := fmt.Sprintf("/k%d", rapid.IntRange(0, 20).Draw(t, "key"))
+		return top + rapid.SampledFrom([]string{key, key, key, key + "/x/0", key + "/new", ""}).Draw(t, "rest")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		var ops []string
+		current, good := doc, "["
+		for range rapid.IntRange(10, 60).Draw(t, "ops") {
+			op := rapid.SampledFrom([]string{"add", "replace", "remove", "remove", "move", "copy", "test"}).Draw(t, "op")
+			value, at := `"\u0061"`, path.Draw(t, "path")
+			if p, ok := plainPointer(NewString(at)); op == "test" && ok {
+				if v, ok := plainGet(current, p); ok {
+					value = v.String()
+				}
+			}
+			one := fmt.Sprintf(`{"op":%q,"path":%q,"from":%q,"value":%s}`, op, at, path.Draw(t, "from"), value)
+			if next, ok := plainApply(current, MustParse("["+one+"]")); ok && next.Size() < 1<<16 {
+				current, ops = next, append(ops, one)
+			}
+		}
+		good += strings.Join(ops, ",") + "]"
+		got, err := ApplyPatch(doc, MustParse(good))
+		if err != nil || !Identical(respelled(got), respelled(current)) {
+			t.Fatalf("%s: %v: got %s, reference %s", good, err, got, current)
+		}
+		checkTree(t, got)
+	})
+}
+
 // checkTree compares all that a tree caches with a fresh parse.
 func checkTree(t interface{ Fatalf(string, ...any) }, v *Value) {
 	again, err := ParseString(v.String())
@@ -385,6 +424,9 @@ func plainPrefix(a, b []string) bool {
 }
 
 func plainPointer(v *Value) ([]string, bool) {
+	if v.Kind() != String {
+		return nil, false
+	}
 	text := decode(v.Raw())
 	if text == "" {
 		return nil, true

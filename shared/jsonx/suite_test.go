@@ -1,6 +1,8 @@
 package jsonx
 
 import (
+	"compress/gzip"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,6 +165,49 @@ func TestSuitePatch(t *testing.T) {
 	t.Logf("%d records ran, %d disabled ones skipped", ran, disabled)
 	if ran < 100 {
 		t.Errorf("only %d records ran", ran)
+	}
+}
+
+// TestSuiteAgentRuns replays recorded agent conversations: after every message
+// the state's patch is about that message, and applying all patches in turn
+// gives every state exactly.
+func TestSuiteAgentRuns(t *testing.T) {
+	t.Parallel()
+	file, err := os.Open(filepath.Join(sharedData(t, "agent-runs"), "airline-runs.json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(unzipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	for i, r := range runs.Elems()[:40] {
+		messages := r.Get("traj").Elems()
+		state := NewObject(Member{Key("info"), r.Get("info")}, Member{Key("step"), NewInt(0)}, Member{Key("messages"), NewArray()})
+		for n := range messages {
+			next := NewObject(Member{Key("info"), r.Get("info")}, Member{Key("step"), NewInt(int64(n) + 1)}, Member{Key("messages"), NewArray(messages[:n+1]...)})
+			next = MustParse(next.String())
+			patch := checkDiff(t, state, next)
+			if patch.Len() != 2 || patch.Size() > messages[n].Size()+150 {
+				t.Fatalf("run %d message %d: %d operations, %d bytes", i, n, patch.Len(), patch.Size())
+			}
+			state = next
+			steps++
+		}
+	}
+	t.Logf("%d steps", steps)
+	if steps < 400 {
+		t.Errorf("only %d steps", steps)
 	}
 }
 
