@@ -46,7 +46,7 @@ func (s *Sealer) Generations(ctx context.Context, tenant string) ([]KeyInfo, err
 // keys gets its first. Errors as Seal; TooLarge after 500 generations.
 func (s *Sealer) Rotate(ctx context.Context, tenant string) (generation int64, err error) {
 	for range attempts {
-		mark := s.cache.mark()
+		mark := s.cache.mark(tenant)
 		r, at, err := s.readRing(ctx, tenant)
 		if err != nil {
 			return 0, err
@@ -99,12 +99,12 @@ func (s *Sealer) Rewrap(ctx context.Context, tenant, kmsKey string) (int, error)
 		kmsKey = s.opt.KeyID
 	}
 	for range attempts {
-		mark := s.cache.mark()
+		mark := s.cache.mark(tenant)
 		r, at, err := s.readRing(ctx, tenant)
 		if err != nil || r == nil {
 			return 0, err
 		}
-		next := &ring{tenant: tenant, rev: max(r.rev+1, at.UnixMilli())}
+		next := &ring{tenant: tenant, id: r.id, rev: r.rev + 1}
 		for _, k := range r.keys {
 			w, err := s.wrapAnew(ctx, tenant, k, kmsKey)
 			if err != nil {
@@ -156,25 +156,26 @@ func (s *Sealer) wrapAnew(ctx context.Context, tenant string, k wrappedKey, kmsK
 // table refuses.
 func (s *Sealer) Shred(ctx context.Context, tenant string) error {
 	var last error
+	var id string
 	for range attempts {
 		r, at, err := s.readRing(ctx, tenant)
-		rev := store.Cond(nil)
+		var cond store.Cond
 		switch {
 		case execution.CodeOf(err) == execution.Integrity:
-			rev = store.There() // damaged keys are shredded all the same
+			cond = store.There() // damaged keys are shredded all the same
 		case err != nil:
 			return err
-		case r == nil:
+		case r == nil || id != "" && r.id != id: // gone, or gone and made anew
 			s.cache.drop(tenant)
 			return nil
 		default:
-			rev = store.Eq(attrRev, store.N(r.rev))
+			id, cond = r.id, r.same()
 		}
 		// Lost: read and delete again. Landed but the reply lost: the read finds
-		// nothing. Crash right after: the keys are gone, which was the purpose; this
-		// process's copies went with it. Late: no rev comes twice, so the keys of a
-		// tenant that began anew are not met.
-		_, _, err = s.opt.Keys.Delete(ctx, store.Delete{Key: store.Key{PK: tenant, SK: ringSK}, Cond: rev, ValidatedAt: at})
+		// nothing, or a ring of another id. Crash right after: the keys are gone,
+		// which was the purpose; this process's copies went with it. Late: no id and
+		// rev come twice, so the keys of a tenant that began anew are not met.
+		_, _, err = s.opt.Keys.Delete(ctx, store.Delete{Key: store.Key{PK: tenant, SK: ringSK}, Cond: cond, ValidatedAt: at})
 		s.cache.drop(tenant)
 		var changed *store.ConditionFailed
 		if err == nil || errors.As(err, &changed) {

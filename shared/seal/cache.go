@@ -2,6 +2,7 @@ package seal
 
 import (
 	"container/list"
+	"hash/fnv"
 	"sync"
 	"time"
 )
@@ -29,7 +30,7 @@ type cache struct {
 	mu      sync.Mutex
 	tenants map[string]*list.Element // of *tenantKeys
 	order   *list.List               // most recently used in front
-	drops   uint64                   // counts calls of drop and dropAll
+	drops   [256]uint64              // count calls of drop and dropAll, by slot of the tenant
 }
 
 type tenantKeys struct {
@@ -41,8 +42,9 @@ type tenantKeys struct {
 }
 
 type cachedKey struct {
-	at   time.Time
-	uses int64
+	ringID string
+	at     time.Time
+	uses   int64
 	material
 }
 
@@ -92,49 +94,61 @@ func (c *cache) take(tenant string, generation int64, now time.Time, m *material
 }
 
 // mark is to be read before a fetch and handed to put with what was fetched.
-func (c *cache) mark() uint64 {
+func (c *cache) mark(tenant string) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.drops
+	return c.drops[slot(tenant)]
+}
+
+// slot shares the counters out, so that their number is bounded: two tenants
+// with one slot cost each other a fetch at worst.
+func slot(tenant string) byte {
+	h := fnv.New32a()
+	h.Write([]byte(tenant))
+	return byte(h.Sum32())
 }
 
 // putRing keeps a ring unless a newer one is there or keys were dropped since
-// mark. Keys that the ring does not have are wiped.
+// mark. Keys that are not the ring's are wiped.
 func (c *cache) putRing(r *ring, mark uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.drops != mark {
+	if c.drops[slot(r.tenant)] != mark {
 		return
 	}
 	t := c.open(r.tenant, now)
-	if t.ring != nil && t.ring.rev > r.rev {
+	if t.ring != nil && t.ring.id == r.id && t.ring.rev > r.rev {
 		return
 	}
 	t.ring, t.ringAt = r, now
-	for g := range t.keys {
-		if _, ok := r.find(g); !ok {
+	for g, k := range t.keys {
+		if k.ringID != r.id {
 			t.remove(g)
 		}
 	}
 }
 
-// putKey keeps a copy of m unless keys were dropped since mark.
-func (c *cache) putKey(tenant string, m *material, mark uint64, now time.Time) {
+// putKey keeps a copy of m, a key of r, unless another ring is known or keys
+// were dropped since mark.
+func (c *cache) putKey(r *ring, m *material, mark uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.drops != mark {
+	if c.drops[slot(r.tenant)] != mark {
 		return
 	}
-	t := c.open(tenant, now)
+	t := c.open(r.tenant, now)
+	if t.ring != nil && t.ring.id != r.id {
+		return
+	}
 	t.remove(m.generation)
-	t.keys[m.generation] = &cachedKey{at: now, material: *m}
+	t.keys[m.generation] = &cachedKey{ringID: r.id, at: now, material: *m}
 }
 
 // drop wipes one tenant's keys; what is being fetched is not kept.
 func (c *cache) drop(tenant string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drops++
+	c.drops[slot(tenant)]++
 	if e := c.tenants[tenant]; e != nil {
 		c.remove(e)
 	}
@@ -144,7 +158,9 @@ func (c *cache) drop(tenant string) {
 func (c *cache) dropAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drops++
+	for i := range c.drops {
+		c.drops[i]++
+	}
 	for c.order.Len() > 0 {
 		c.remove(c.order.Back())
 	}

@@ -26,11 +26,13 @@
 //
 // # Keys
 //
-// The key table has one item per tenant: pk = tenant, sk = "keys", rev (changes
-// with every write, never used twice), keys = a list, ascending by generation, of
+// The key table has one item per tenant: pk = tenant, sk = "keys", id (random,
+// made with the item), rev (counts its writes), keys = a list, ascending by
+// generation, of
 //
 //	gen      number of the generation: store time in ms when it was made, or the
-//	         one before + 1; never used again, not after a shredding either
+//	         one before + 1 (so it is not used again after a shredding, which lies
+//	         in the past)
 //	kms      the KMS key that wraps it
 //	wrapped  the 32-byte data key, wrapped by the KMS with the encryption context
 //	         {"tenant": t, "purpose": "state", "generation": gen}
@@ -41,8 +43,8 @@
 //
 // The last generation is current. The token key (Token, MAC, Verify) is the same
 // in all of them, so tokens survive rotation and cost no KMS call of their own.
-// All changes are conditional puts of the whole item on rev (the first: on its
-// absence), so whoever comes second finds the first one's keys and uses them.
+// All changes are conditional puts of the whole item on id and rev (the first: on
+// its absence), so whoever comes second finds the first one's keys and uses them.
 //
 // # Format
 //

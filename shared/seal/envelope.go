@@ -30,15 +30,16 @@ const (
 	MaxPlain = 64 << 20
 
 	maxGeneration = 1<<48 - 1 // six bytes in the header
-	smallBody     = 64 << 10  // up to here bodies get the stronger compression
+	smallBody     = 64 << 10  // above, speed counts for more than a few per cent of size
+	maxScratch    = 4 << 20   // larger buffers are not kept
 )
 
 // The codecs are shared: EncodeAll and DecodeAll are safe for concurrent use
 // and keep one set of buffers per processor. The AEAD's tag stands in for
 // zstd's checksum.
 var (
-	smallEncoder = sync.OnceValue(func() *zstd.Encoder { return newEncoder(zstd.SpeedBetterCompression) })
-	largeEncoder = sync.OnceValue(func() *zstd.Encoder { return newEncoder(zstd.SpeedDefault) })
+	smallEncoder = sync.OnceValue(func() *zstd.Encoder { return newEncoder(zstd.SpeedDefault) })
+	largeEncoder = sync.OnceValue(func() *zstd.Encoder { return newEncoder(zstd.SpeedFastest) })
 	decoder      = sync.OnceValue(func() *zstd.Decoder {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxPlain), zstd.WithDecodeAllCapLimit(true))
 		if err != nil {
@@ -110,27 +111,39 @@ func aead(key *[keySize]byte, kind string, salt []byte) (cipher.AEAD, error) {
 
 var nonce [12]byte
 
+// scratch has buffers for compressed content in the clear, so that what is
+// returned has exactly its size. They are cleared before they go back.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+func putScratch(buf *[]byte, used []byte) {
+	clear(used)
+	if cap(used) <= maxScratch {
+		*buf = used[:0]
+		scratch.Put(buf)
+	}
+}
+
 // sealWith compresses and seals under one key.
 func sealWith(key *[keySize]byte, generation int64, salt []byte, p Place, plain []byte) ([]byte, error) {
-	out := make([]byte, headerSize, headerSize+len(plain)+tagSize)
-	h := header{generation: generation}
 	enc := smallEncoder
 	if len(plain) > smallBody {
 		enc = largeEncoder
 	}
-	out = enc().EncodeAll(plain, out)
-	if len(out)-headerSize < len(plain) {
-		h.flags = flagZstd
-	} else {
-		out = append(out[:headerSize], plain...)
+	buf := scratch.Get().(*[]byte)
+	frame := enc().EncodeAll(plain, (*buf)[:0])
+	defer func() { putScratch(buf, frame) }()
+	h, content := header{generation: generation}, plain
+	if len(frame) < len(plain) {
+		h.flags, content = flagZstd, frame
 	}
+	out := make([]byte, headerSize, Overhead+len(content))
 	h.put(out)
 	copy(out[saltAt:], salt)
 	gcm, err := aead(key, p.Kind, salt)
 	if err != nil {
 		return nil, err
 	}
-	return gcm.Seal(out[:headerSize], nonce[:], out[headerSize:], associated(out, p)), nil
+	return gcm.Seal(out, nonce[:], content, associated(out, p)), nil
 }
 
 // openWith is the opposite of sealWith; h was read from sealed.
@@ -139,14 +152,25 @@ func openWith(key *[keySize]byte, h header, p Place, sealed []byte) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	plain, err := gcm.Open(nil, nonce[:], sealed[headerSize:], associated(sealed, p))
-	if err != nil {
-		return nil, fail(execution.Integrity, nil, "%s %s of %s/%s generation %d is not what was sealed there", p.Kind, p.Name, p.Tenant, p.Execution, p.Generation)
-	}
 	if h.flags&flagZstd == 0 {
+		plain, err := gcm.Open(nil, nonce[:], sealed[headerSize:], associated(sealed, p))
+		if err != nil {
+			return nil, notWhatWasSealed(p)
+		}
 		return plain, nil
 	}
-	return decompress(plain, p)
+	buf := scratch.Get().(*[]byte)
+	frame, err := gcm.Open((*buf)[:0], nonce[:], sealed[headerSize:], associated(sealed, p))
+	if err != nil {
+		scratch.Put(buf)
+		return nil, notWhatWasSealed(p)
+	}
+	defer putScratch(buf, frame)
+	return decompress(frame, p)
+}
+
+func notWhatWasSealed(p Place) error {
+	return fail(execution.Integrity, nil, "%s %s of %s/%s generation %d is not what was sealed there", p.Kind, p.Name, p.Tenant, p.Execution, p.Generation)
 }
 
 // decompress allocates exactly what the frame's header announces and refuses a

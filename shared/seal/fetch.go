@@ -2,6 +2,7 @@ package seal
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"strconv"
 	"time"
@@ -51,7 +52,7 @@ func (s *Sealer) key(ctx context.Context, tenant string, generation int64, creat
 			}
 		}
 		err := s.once(ctx, "key/"+strconv.FormatInt(k.generation, 10)+"/"+tenant, func(ctx context.Context) error {
-			return s.loadKey(ctx, tenant, k)
+			return s.loadKey(ctx, r, k)
 		})
 		if err != nil {
 			return err
@@ -63,7 +64,7 @@ func (s *Sealer) key(ctx context.Context, tenant string, generation int64, creat
 // loadRing reads the tenant's ring into the cache, with create making it when
 // there is none.
 func (s *Sealer) loadRing(ctx context.Context, tenant string, create bool) error {
-	mark := s.cache.mark()
+	mark := s.cache.mark(tenant)
 	r, at, err := s.readRing(ctx, tenant)
 	switch {
 	case err != nil:
@@ -86,14 +87,14 @@ func (s *Sealer) loadRing(ctx context.Context, tenant string, create bool) error
 
 // loadKey unwraps one generation into the cache: the one KMS call per
 // generation and cache window.
-func (s *Sealer) loadKey(ctx context.Context, tenant string, k wrappedKey) error {
-	mark := s.cache.mark()
+func (s *Sealer) loadKey(ctx context.Context, r *ring, k wrappedKey) error {
+	mark := s.cache.mark(r.tenant)
 	var m material
 	defer m.wipe()
-	if err := s.unwrap(ctx, tenant, k, &m); err != nil {
+	if err := s.unwrap(ctx, r.tenant, k, &m); err != nil {
 		return err
 	}
-	s.cache.putKey(tenant, &m, mark, s.now())
+	s.cache.putKey(r, &m, mark, s.now())
 	return nil
 }
 
@@ -129,13 +130,19 @@ func (s *Sealer) unwrap(ctx context.Context, tenant string, k wrappedKey, m *mat
 // ring that is in the table afterwards, with the new generation or with that of
 // somebody who came first; either is in the cache then.
 func (s *Sealer) addKey(ctx context.Context, prev *ring, tenant, kmsKey string, from *material, at time.Time) (*ring, error) {
-	mark := s.cache.mark()
+	mark := s.cache.mark(tenant)
 	k := wrappedKey{generation: at.UnixMilli(), kms: kmsKey, created: at.UnixMilli()}
-	next := &ring{tenant: tenant, rev: k.generation}
+	next := &ring{tenant: tenant, rev: 1}
 	if prev != nil {
 		k.generation = max(k.generation, prev.current().generation+1)
-		next.rev = max(next.rev, prev.rev+1)
+		next.id, next.rev = prev.id, prev.rev+1
 		next.keys = append(next.keys, prev.keys...)
+	} else {
+		var id [16]byte
+		if err := s.random(id[:]); err != nil {
+			return nil, err
+		}
+		next.id = hex.EncodeToString(id[:])
 	}
 	plain, wrapped, err := s.opt.KMS.GenerateDataKey(ctx, kmsKey, encryptionContext(tenant, k.generation))
 	if err != nil {
@@ -159,7 +166,7 @@ func (s *Sealer) addKey(ctx context.Context, prev *ring, tenant, kmsKey string, 
 	}
 	s.cache.putRing(r, mark, s.now())
 	if r.holds(k) {
-		s.cache.putKey(tenant, &m, mark, s.now())
+		s.cache.putKey(r, &m, mark, s.now())
 	}
 	return r, nil
 }

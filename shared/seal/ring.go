@@ -19,6 +19,7 @@ const ringSK = "keys"
 
 // Attributes of the ring's item and of the maps in its list.
 const (
+	attrID      = "id"
 	attrRev     = "rev"
 	attrKeys    = "keys"
 	attrGen     = "gen"
@@ -35,9 +36,9 @@ const maxGenerations = 500
 // ring is a tenant's wrapped keys, immutable once made.
 type ring struct {
 	tenant string
-	// rev changes with every write and is never used again, not even after the
-	// ring was shredded and made anew: it starts at the store time in
-	// milliseconds.
+	// id is random and tells this ring from one that was made after it was
+	// shredded; rev counts its writes.
+	id   string
 	rev  int64
 	keys []wrappedKey // ascending by generation, never empty; the last is current
 }
@@ -69,6 +70,11 @@ func (r *ring) holds(k wrappedKey) bool {
 	return ok && bytes.Equal(got.wrapped, k.wrapped)
 }
 
+// same is the condition that the ring was not written or made anew since.
+func (r *ring) same() store.Cond {
+	return store.All{store.Eq(attrID, store.S(r.id)), store.Eq(attrRev, store.N(r.rev))}
+}
+
 func (r *ring) item() store.Item {
 	list := make([]store.Value, len(r.keys))
 	for i, k := range r.keys {
@@ -83,6 +89,7 @@ func (r *ring) item() store.Item {
 	return store.Item{
 		store.AttrPK: store.S(r.tenant),
 		store.AttrSK: store.S(ringSK),
+		attrID:       store.S(r.id),
 		attrRev:      store.N(r.rev),
 		attrKeys:     {Kind: store.KindL, L: list},
 	}
@@ -96,10 +103,10 @@ func decodeRing(tenant string, it store.Item) (*ring, error) {
 	}
 	rev, ok := it[attrRev].Int()
 	list := it[attrKeys]
-	if !ok || list.Kind != store.KindL || len(list.L) == 0 || it.Key() != (store.Key{PK: tenant, SK: ringSK}) {
+	if !ok || it.Str(attrID) == "" || list.Kind != store.KindL || len(list.L) == 0 || it.Key() != (store.Key{PK: tenant, SK: ringSK}) {
 		return damaged()
 	}
-	r := &ring{tenant: tenant, rev: rev, keys: make([]wrappedKey, len(list.L))}
+	r := &ring{tenant: tenant, id: it.Str(attrID), rev: rev, keys: make([]wrappedKey, len(list.L))}
 	last := int64(0)
 	for i, v := range list.L {
 		m := store.Item(v.M)
@@ -145,12 +152,12 @@ func (s *Sealer) readRing(ctx context.Context, tenant string) (r *ring, at time.
 // back, or the failed condition of the second put, shows our own ring. Crash
 // right after: the ring stands with a key that nobody used yet; the next user
 // unwraps it. A put that wakes up later finds its condition false, because no
-// rev comes twice; only the very first ring of a tenant may still appear, until
+// id and rev come twice; only the very first ring of a tenant may still appear, until
 // store.Window after validated, and is then simply the tenant's ring.
 func (s *Sealer) writeRing(ctx context.Context, prev, next *ring, validated time.Time) (*ring, error) {
 	cond := store.NotThere()
 	if prev != nil {
-		cond = store.Eq(attrRev, store.N(prev.rev))
+		cond = prev.same()
 	}
 	var last error
 	for range 3 {
@@ -176,7 +183,7 @@ func (s *Sealer) writeRing(ctx context.Context, prev, next *ring, validated time
 		if now == nil && prev != nil {
 			return nil, noKeys(next.tenant)
 		}
-		if now != nil && (prev == nil || now.rev != prev.rev) {
+		if now != nil && (prev == nil || now.id != prev.id || now.rev != prev.rev) {
 			return now, nil
 		}
 	}
