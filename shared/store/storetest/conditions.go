@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/cairnstate/cairn/shared/store"
@@ -83,7 +84,7 @@ func condRows() []condRow {
 	} {
 		for v, sign := range map[*store.Value]int{&o.below: 1, &o.equal: 0, &o.above: -1} {
 			for op, holds := range map[store.Op]bool{store.EQ: sign == 0, store.NE: sign != 0, store.LT: sign < 0, store.LE: sign <= 0, store.GT: sign > 0, store.GE: sign >= 0} {
-				rows = append(rows, condRow{o.attr + " " + string(op) + " " + v.S + string(v.B), compare(o.attr, op, *v), holds, false})
+				rows = append(rows, condRow{o.attr + " " + string(op) + " " + v.S + fmt.Sprintf("%x", v.B), compare(o.attr, op, *v), holds, false})
 			}
 		}
 	}
