@@ -20,6 +20,10 @@ const (
 	KindSS
 	KindL
 	KindM
+	// Number and binary sets, which Cairn never writes but must carry when an
+	// item holds them: SS has the numbers' texts, respectively the raw bytes.
+	KindNS
+	KindBS
 )
 
 // Value is one attribute's value. Only the field of its Kind is set; treat it
@@ -65,7 +69,7 @@ func (v Value) Equal(o Value) bool {
 	if v.Kind != o.Kind || v.S != o.S || v.Bool != o.Bool || string(v.B) != string(o.B) {
 		return false
 	}
-	if v.Kind == KindSS {
+	if v.Kind == KindSS || v.Kind == KindNS || v.Kind == KindBS {
 		a, b := slices.Clone(v.SS), slices.Clone(o.SS)
 		slices.Sort(a)
 		slices.Sort(b)
@@ -147,10 +151,16 @@ func (v Value) size() int {
 		return len(v.B)
 	case KindBOOL, KindNULL:
 		return 1
-	case KindSS:
+	case KindSS, KindBS:
 		n := 0
 		for _, s := range v.SS {
 			n += len(s)
+		}
+		return n
+	case KindNS:
+		n := 0
+		for _, s := range v.SS {
+			n += Value{Kind: KindN, S: s}.size()
 		}
 		return n
 	case KindL:

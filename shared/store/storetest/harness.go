@@ -51,6 +51,8 @@ type TableHarness struct {
 	Partition func() string
 	// Lacks says what the engine cannot do, with the reason.
 	Lacks map[Feature]string
+	// The hooks below are called while no other test of the suite runs.
+
 	// Unprocessed makes the next batch call on the partition come back with all
 	// its keys unprocessed; nil: left out.
 	Unprocessed func(partition string)

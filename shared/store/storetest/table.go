@@ -15,8 +15,11 @@ func Table(t *testing.T, open func(t *testing.T) TableHarness) {
 	h := open(t)
 	s := &tableSuite{TableHarness: h, suite: suite{lacks: h.Lacks}}
 	s.report(t)
-	// Alone: moves the clock, so nothing else may run meanwhile.
-	t.Run("validation window later", func(t *testing.T) { s.windowLater(t) })
+	// These move the clock or script faults: nothing else may run meanwhile.
+	t.Run("validation window later", s.windowLater)
+	t.Run("transaction conflicts", s.transactionConflicts)
+	t.Run("transaction other reasons", s.transactionOtherReasons)
+	t.Run("batch unprocessed", s.batchUnprocessed)
 	for _, test := range []struct {
 		name string
 		run  func(*tableSuite, *testing.T)
@@ -39,8 +42,6 @@ func Table(t *testing.T, open func(t *testing.T) TableHarness) {
 		{"transaction bounds", (*tableSuite).transactionBounds},
 		{"transaction token", (*tableSuite).transactionToken},
 		{"transaction race", (*tableSuite).transactionRace},
-		{"transaction conflicts", (*tableSuite).transactionConflicts},
-		{"transaction other reasons", (*tableSuite).transactionOtherReasons},
 		{"query order and bounds", (*tableSuite).queryBounds},
 		{"query pages", (*tableSuite).queryPages},
 		{"query big pages", (*tableSuite).queryBigPages},
@@ -48,7 +49,6 @@ func Table(t *testing.T, open func(t *testing.T) TableHarness) {
 		{"index strings", (*tableSuite).indexStrings},
 		{"index numbers", (*tableSuite).indexNumbers},
 		{"batch", (*tableSuite).batch},
-		{"batch unprocessed", (*tableSuite).batchUnprocessed},
 		{"context ended", (*tableSuite).contextEnded},
 	} {
 		t.Run(test.name, func(t *testing.T) {

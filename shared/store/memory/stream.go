@@ -1,0 +1,89 @@
+package memory
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/cairnstate/cairn/shared/store"
+)
+
+// Record is one change of the main table, as its stream tells it (new and old
+// images). Its items are not to be changed.
+type Record struct {
+	Sequence uint64 // grows by one with every record
+	At       time.Time
+	Key      store.Key
+	Old, New store.Item // nil: not there before, respectively after
+	ByTTL    bool       // the store's own removal of an expired item
+}
+
+// Name is INSERT, MODIFY or REMOVE.
+func (r Record) Name() string {
+	switch {
+	case r.Old == nil:
+		return "INSERT"
+	case r.New == nil:
+		return "REMOVE"
+	}
+	return "MODIFY"
+}
+
+func (e *Engine) record(k store.Key, was, is store.Item, now time.Time, byTTL bool) {
+	e.lastSeq++
+	e.stream = append(e.stream, Record{Sequence: e.lastSeq, At: now, Key: k, Old: was, New: is, ByTTL: byTTL})
+}
+
+// TakeRecords takes up to max pending records (0: all) off the stream, oldest
+// first.
+func (e *Engine) TakeRecords(max int) []Record {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if max <= 0 || max > len(e.stream) {
+		max = len(e.stream)
+	}
+	out := append([]Record(nil), e.stream[:max]...)
+	clear(e.stream[:max])
+	e.stream = e.stream[max:]
+	return out
+}
+
+// PendingRecords is the number of records that nobody took yet.
+func (e *Engine) PendingRecords() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.stream)
+}
+
+// StreamEvent is the event, in DynamoDB's JSON, with which a stream mapping
+// invokes a function for the records.
+func StreamEvent(records []Record) ([]byte, error) {
+	list := make([]map[string]any, 0, len(records))
+	for _, r := range records {
+		keys := store.Item{store.AttrPK: store.S(r.Key.PK), store.AttrSK: store.S(r.Key.SK)}
+		change := map[string]any{
+			"ApproximateCreationDateTime": r.At.Unix(),
+			"Keys":                        EncodeItem(keys),
+			"SequenceNumber":              fmt.Sprintf("%021d", r.Sequence),
+			"SizeBytes":                   keys.Size() + r.Old.Size() + r.New.Size(),
+			"StreamViewType":              "NEW_AND_OLD_IMAGES",
+		}
+		if r.Old != nil {
+			change["OldImage"] = EncodeItem(r.Old)
+		}
+		if r.New != nil {
+			change["NewImage"] = EncodeItem(r.New)
+		}
+		rec := map[string]any{
+			"eventID": fmt.Sprintf("%032x", r.Sequence), "eventName": r.Name(), "eventVersion": "1.1",
+			"eventSource": "aws:dynamodb", "awsRegion": "local",
+			"eventSourceARN": "arn:aws:dynamodb:local:000000000000:table/" + Main + "/stream/1",
+			"dynamodb":       change,
+		}
+		if r.ByTTL {
+			rec["userIdentity"] = map[string]string{"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+		}
+		list = append(list, rec)
+	}
+	return json.Marshal(map[string]any{"Records": list})
+}
