@@ -1,7 +1,7 @@
 // Package local is a seal.KMS inside the process, for the sandbox and tests:
 // authenticated wrapping under a master secret, with the encryption context
-// enforced, keys that can be disabled, and hooks for faults and a call log. It
-// guards nothing against who can read the process or the master secret.
+// enforced, keys that can be disabled, and a hook for faults. It guards nothing
+// against somebody who can read the process or the master secret.
 //
 // It keeps no state but the states of keys: what one KMS wrapped, every other
 // one with the same master secret unwraps.
@@ -66,10 +66,6 @@ type KMS struct {
 	// nothing happens. key is "<tenant>#<generation>" (the call's encryption
 	// context). nil: nothing.
 	Before func(ctx context.Context, call, key string) error
-	// After is told of a call that was let through, with its outcome; an error
-	// that it returns takes the place of the answer (a reply that was lost). nil:
-	// nothing.
-	After func(ctx context.Context, call, key string, outcome error) error
 
 	mu     sync.Mutex
 	states map[string]State
@@ -131,25 +127,13 @@ func (k *KMS) Decrypt(ctx context.Context, keyID string, wrapped []byte, encCtx 
 	})
 }
 
-// call runs the hooks and the key's state around f.
+// call runs f unless the hook or the key's state forbids it.
 func (k *KMS) call(ctx context.Context, call, keyID string, encCtx map[string]string, f func(cipher.AEAD) ([]byte, error)) ([]byte, error) {
-	name := encCtx["tenant"] + "#" + encCtx["generation"]
 	if k.Before != nil {
-		if err := k.Before(ctx, call, name); err != nil {
+		if err := k.Before(ctx, call, encCtx["tenant"]+"#"+encCtx["generation"]); err != nil {
 			return nil, err
 		}
 	}
-	out, err := k.do(ctx, call, keyID, f)
-	if k.After != nil {
-		if lost := k.After(ctx, call, name, err); lost != nil {
-			clear(out)
-			return nil, lost
-		}
-	}
-	return out, err
-}
-
-func (k *KMS) do(ctx context.Context, call, keyID string, f func(cipher.AEAD) ([]byte, error)) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Call: call, Key: keyID, Kind: store.Stopped, Err: err}
 	}

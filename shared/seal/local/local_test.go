@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/cairnstate/cairn/shared/seal"
@@ -108,42 +109,39 @@ func TestStates(t *testing.T) {
 	}
 }
 
-func TestHooks(t *testing.T) {
+func TestBefore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	boom := errors.New("boom")
 	var log []string
-	var before, after error
-	k := &local.KMS{
-		Master: []byte("master"),
-		Before: func(_ context.Context, call, key string) error {
-			log = append(log, "before "+call+" "+key)
-			return before
-		},
-		After: func(_ context.Context, call, key string, outcome error) error {
-			log = append(log, "after "+call+" "+key)
-			return after
-		},
-	}
-	encCtx := map[string]string{"tenant": "t", "generation": "7"}
-	if _, _, err := k.GenerateDataKey(ctx, "k", encCtx); err != nil {
-		t.Fatal(err)
-	}
-	before = boom
-	if plain, wrapped, err := k.GenerateDataKey(ctx, "k", encCtx); err != boom || plain != nil || wrapped != nil {
-		t.Errorf("refused before: %v", err)
-	}
-	before, after = nil, boom
-	if plain, wrapped, err := k.GenerateDataKey(ctx, "k", encCtx); err != boom || plain != nil || wrapped != nil {
-		t.Errorf("lost after: %v", err)
-	}
-	want := []string{"before kms_generate t#7", "after kms_generate t#7", "before kms_generate t#7", "before kms_generate t#7", "after kms_generate t#7"}
-	if len(log) != len(want) {
-		t.Fatalf("%q", log)
-	}
-	for i := range want {
-		if log[i] != want[i] {
-			t.Errorf("%d: %q, want %q", i, log[i], want[i])
+	k := &local.KMS{Master: []byte("master"), Before: func(_ context.Context, call, key string) error {
+		log = append(log, call+" "+key)
+		if len(log) > 3 {
+			return boom
 		}
+		return nil
+	}}
+	encCtx := map[string]string{"tenant": "t", "generation": "7"}
+	for i := range 2 {
+		plain, wrapped, err := k.GenerateDataKey(ctx, "k", encCtx)
+		if i == 1 {
+			if err != boom || plain != nil || wrapped != nil {
+				t.Errorf("refused: %v", err)
+			}
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Encrypt(ctx, "k", plain, encCtx); err != nil {
+			t.Error(err)
+		}
+		if _, err := k.Decrypt(ctx, "k", wrapped, encCtx); err != nil {
+			t.Error(err)
+		}
+	}
+	want := []string{"kms_generate t#7", "kms_encrypt t#7", "kms_decrypt t#7", "kms_generate t#7"}
+	if !slices.Equal(log, want) {
+		t.Errorf("%q, want %q", log, want)
 	}
 }
