@@ -17,8 +17,8 @@ type Index struct {
 // and the local engine make them from here.
 var Indexes = []Index{
 	{Name: "status", PK: "xs", SK: "xu"},                                 // <tenant>#<status>#<shard>, updated
-	{Name: "thread", PK: "xt", SK: "xu"},                                 // <tenant>#<thread>
-	{Name: "workflow", PK: "xw", SK: "xu"},                               // <tenant>#<workflow>#<shard>
+	{Name: "thread", PK: "xt", SK: "xc"},                                 // <tenant>#<thread>, created
+	{Name: "workflow", PK: "xw", SK: "xc"},                               // <tenant>#<workflow>#<shard>
 	{Name: "due", PK: "xd", SK: "due", NumberSK: true, Shared: true},     // ~due#<shard>, epoch milliseconds
 	{Name: "retain", PK: "xr", SK: "rdue", NumberSK: true, Shared: true}, // ~retain#<shard>, epoch milliseconds
 }

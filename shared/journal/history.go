@@ -1,0 +1,85 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store"
+)
+
+// At opens the journal as of a version. Errors besides Open's: HistoryPruned
+// {floor} below the oldest kept version, Integrity beyond the tip.
+func (j *Journal) At(ctx context.Context, t execution.TenantID, e execution.ExecutionID, version int64) (*Handle, error) {
+	now, err := j.Open(ctx, t, e, OpenOptions{Head: true})
+	if err != nil {
+		return nil, err
+	}
+	if version == now.State.Version {
+		return now, nil
+	}
+	if version > now.State.Version {
+		return nil, integrity(now.State.Ref, now.State.Version, "the journal ends before that version")
+	}
+	if floor := max(now.Head.Floor, now.Head.FirstVersion); version < floor {
+		return nil, execution.Errorf(execution.HistoryPruned, "that version is no longer kept").With("execution", string(e)).With("floor", floor).With("version", now.State.Version)
+	}
+	h, err := j.cold(ctx, execution.Ref{Tenant: t, Execution: e}, &version)
+	if err != nil {
+		return nil, err
+	}
+	if h.State.Version != version || h.State.Generation != now.State.Generation {
+		return nil, integrity(now.State.Ref, version, "that version is missing")
+	}
+	h.Head = now.Head
+	return h, nil
+}
+
+// EntryPage is a page of a journal.
+type EntryPage struct {
+	Entries []*execution.Entry
+	// Next is the version to go on from; 0: nothing is left.
+	Next int64
+}
+
+// Entries reads up to limit entries of a generation from a version on, upwards,
+// or downwards when newestFirst. A stub or an entry of another generation ends
+// the page.
+func (j *Journal) Entries(ctx context.Context, ref execution.Ref, from int64, newestFirst bool, limit int) (*EntryPage, error) {
+	q := store.Query{PK: ref.PK(), From: EntryPrefix, To: EntryPrefix + "99999999999999999999", Consistent: true, Descending: newestFirst, Limit: limit}
+	if from > 0 && newestFirst {
+		q.To = EntryKey(ref.PK(), from).SK
+	} else if from > 0 {
+		q.From = EntryKey(ref.PK(), from).SK
+	}
+	out := &EntryPage{}
+	for {
+		page, _, err := j.Table.Query(ctx, q)
+		if err != nil {
+			return nil, Fail(err, ref)
+		}
+		for _, it := range page.Items {
+			s, ok := fromItem(it)
+			if !ok && isStub(it) {
+				return out, nil
+			}
+			if !ok {
+				return nil, integrity(ref, 0, "an item is no entry: "+it.Key().SK)
+			}
+			if s.entry.Generation != ref.Generation {
+				return out, nil
+			}
+			if len(out.Entries) == limit {
+				out.Next = s.entry.Version
+				return out, nil
+			}
+			if err := j.body(ctx, ref, s); err != nil {
+				return nil, err
+			}
+			out.Entries = append(out.Entries, &s.entry)
+		}
+		if page.Next == nil {
+			return out, nil
+		}
+		q.Start, q.Limit = page.Next, limit-len(out.Entries)+1
+	}
+}

@@ -1,0 +1,364 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"io"
+	"slices"
+
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store"
+)
+
+// OpenOptions say what an Open must read.
+type OpenOptions struct {
+	// Head also reads the head (lease, holds, what is due).
+	Head bool
+	// Warm allows a handle without any read.
+	Warm bool
+	// AtLeast is a version that the caller has seen: a tip below it means that
+	// the journal's tail was cut (Integrity). 0: none.
+	AtLeast int64
+}
+
+// firstPage is the limit of a cold open's first query: a young journal and a
+// usual chain fit; a longer chain says itself how long it is.
+const firstPage = 32
+
+// Open reads an execution's journal. Errors: NotFound; Deleted (with the
+// receipt's facts) also while a deletion is under way; Integrity; SchemaTooNew;
+// KeyUnavailable, Throttled, Unavailable. Never an empty state.
+func (j *Journal) Open(ctx context.Context, t execution.TenantID, e execution.ExecutionID, o OpenOptions) (*Handle, error) {
+	ref := execution.Ref{Tenant: t, Execution: e}
+	if h := j.warm.get(ref.PK()); h != nil && o.Warm && !o.Head && j.usable(h) && h.State.Version >= o.AtLeast {
+		return h, nil
+	}
+	h, err := j.open(ctx, ref, o)
+	if err != nil {
+		j.warm.drop(ref.PK())
+		return nil, err
+	}
+	if h.State.Status == execution.StatusDeleting {
+		j.warm.drop(ref.PK())
+		return nil, execution.Errorf(execution.Deleted, "the execution is being deleted").With("execution", string(e))
+	}
+	if h.State.Version < o.AtLeast {
+		return nil, integrity(ref, h.State.Version, "the journal ends before a version that was acknowledged")
+	}
+	j.warm.put(ref.PK(), h)
+	return h, nil
+}
+
+func (j *Journal) open(ctx context.Context, ref execution.Ref, o OpenOptions) (*Handle, error) {
+	// The head first: the tail read after it is at least as new.
+	var head *Head
+	if o.Head {
+		var err error
+		if head, _, err = j.ReadHead(ctx, ref.Tenant, ref.Execution); err != nil {
+			return nil, err
+		}
+		if head == nil {
+			return nil, j.gone(ctx, ref)
+		}
+	}
+	for try := 0; ; try++ {
+		h, err := j.tail(ctx, ref)
+		if h != nil && (head == nil || head.Generation == h.State.Generation) {
+			h.Head = head
+			return h, nil
+		}
+		if err != nil && execution.CodeOf(err) != execution.Integrity {
+			return nil, err
+		}
+		// A missing body or a gap: the journal may just be closing, or may have been
+		// pruned under the reader. The head tells; only then it is Integrity.
+		now, _, herr := j.ReadHead(ctx, ref.Tenant, ref.Execution)
+		switch {
+		case herr != nil:
+			return nil, herr
+		case now == nil:
+			return nil, j.gone(ctx, ref)
+		case now.Status == execution.StatusDeleting:
+			return nil, deleting(now)
+		case try == 0:
+			j.warm.drop(ref.PK())
+			if o.Head {
+				head = now
+			}
+			continue
+		case err == nil:
+			return nil, integrity(ref, h.State.Version, "the head and the journal belong to different generations")
+		}
+		return nil, err
+	}
+}
+
+func deleting(h *Head) error {
+	return execution.Errorf(execution.Deleted, "the execution is being deleted").With("execution", string(h.Execution)).With("in_progress", true)
+}
+
+// tail reads the journal's end: what came after a handle in memory, or back to
+// the newest snapshot.
+func (j *Journal) tail(ctx context.Context, ref execution.Ref) (*Handle, error) {
+	if h := j.warm.get(ref.PK()); h != nil {
+		next, ok, err := j.catchUp(ctx, h)
+		if err != nil || ok {
+			return next, err
+		}
+	}
+	return j.cold(ctx, ref, nil)
+}
+
+// catchUp reads from the tip of a handle on. Its tip must still stand there
+// byte for byte; false otherwise (pruned, deleted, recreated).
+func (j *Journal) catchUp(ctx context.Context, h *Handle) (*Handle, bool, error) {
+	ref := h.State.Ref
+	from := EntryKey(ref.PK(), h.State.Version).SK
+	q := store.Query{PK: ref.PK(), From: from, To: EntryPrefix + "99999999999999999999", Consistent: true}
+	var found []*stored
+	var clock Clock
+	for first := true; ; first = false {
+		before := j.Elapsed()
+		page, meta, err := j.Table.Query(ctx, q)
+		if err != nil {
+			return nil, false, Fail(err, ref)
+		}
+		if first {
+			if clock, err = j.clock(meta, before); err != nil {
+				return nil, false, err
+			}
+		}
+		for _, it := range page.Items {
+			s, ok := fromItem(it)
+			if !ok || s.entry.Generation != ref.Generation {
+				return nil, false, nil
+			}
+			found = append(found, s)
+		}
+		if page.Next == nil {
+			break
+		}
+		q.Start = page.Next
+	}
+	if len(found) == 0 || found[0].entry.Version != h.State.Version || found[0].digest(ref) != h.tip {
+		return nil, false, nil
+	}
+	next := *h
+	next.Fresh, next.Head, next.clock, next.validated = true, nil, clock, clock.date
+	err := j.extend(ctx, &next, found[1:])
+	return &next, err == nil, err
+}
+
+// extend folds stored entries onto a handle.
+func (j *Journal) extend(ctx context.Context, h *Handle, found []*stored) error {
+	if len(found) == 0 {
+		return nil
+	}
+	ref := h.State.Ref
+	f := execution.NewFolder(h.State)
+	for _, s := range found {
+		if s.prev != h.tip {
+			return integrity(ref, s.entry.Version, "an entry does not name the one before it")
+		}
+		if err := j.body(ctx, ref, s); err != nil {
+			return err
+		}
+		if err := f.Apply(&s.entry); err != nil {
+			return execution.AsError(err).With("execution", string(ref.Execution))
+		}
+		h.count(s, ref)
+	}
+	h.State = f.State()
+	return nil
+}
+
+// count keeps the book about snapshots and the chain of digests.
+func (h *Handle) count(s *stored, ref execution.Ref) {
+	n := int64(s.item) + s.bytes
+	h.tip = s.digest(ref)
+	h.chain = s.chain
+	if s.chain == 0 {
+		h.snapBytes, h.chainBytes = n, 0
+	} else {
+		h.chainBytes += n
+	}
+	h.note(&s.entry)
+}
+
+// cold reads back to the newest snapshot at or below a version (nil: from the
+// tip) and folds from there.
+func (j *Journal) cold(ctx context.Context, ref execution.Ref, at *int64) (*Handle, error) {
+	q := store.Query{PK: ref.PK(), From: EntryPrefix, To: EntryPrefix + "99999999999999999999", Descending: true, Consistent: true, Limit: firstPage}
+	if at != nil {
+		q.To = EntryKey(ref.PK(), *at).SK
+	}
+	var found []*stored
+	var clock Clock
+	for first := true; len(found) == 0 || found[len(found)-1].chain != 0; first = false {
+		before := j.Elapsed()
+		page, meta, err := j.Table.Query(ctx, q)
+		if err != nil {
+			return nil, Fail(err, ref)
+		}
+		if first {
+			if clock, err = j.clock(meta, before); err != nil {
+				return nil, err
+			}
+		}
+		for _, it := range page.Items {
+			if isStub(it) {
+				return nil, execution.Errorf(execution.Deleted, "the execution is deleted").With("execution", string(ref.Execution))
+			}
+			s, ok := fromItem(it)
+			if !ok {
+				return nil, integrity(ref, 0, "an item is no entry: "+it.Key().SK)
+			}
+			if len(found) > 0 && s.entry.Version != found[len(found)-1].entry.Version-1 {
+				return nil, integrity(ref, s.entry.Version, "the journal has a gap")
+			}
+			found = append(found, s)
+			if s.chain == 0 {
+				break
+			}
+		}
+		if page.Next == nil {
+			break
+		}
+		q.Start, q.Limit = page.Next, 0
+		if len(found) > 0 {
+			q.Limit = int(max(1, min(found[len(found)-1].chain, 10_000)))
+		}
+	}
+	if len(found) == 0 {
+		return nil, j.gone(ctx, ref)
+	}
+	if found[len(found)-1].chain != 0 {
+		return nil, integrity(ref, found[len(found)-1].entry.Version, "the journal has no snapshot to begin with")
+	}
+	slices.Reverse(found)
+	return j.foldFrom(ctx, ref, found, clock)
+}
+
+// foldFrom folds a chain that begins with a snapshot or the creation.
+func (j *Journal) foldFrom(ctx context.Context, ref execution.Ref, found []*stored, clock Clock) (*Handle, error) {
+	first := found[0]
+	ref.Generation = first.entry.Generation
+	if err := j.body(ctx, ref, first); err != nil {
+		return nil, err
+	}
+	if snap := first.entry.Body.Snapshot; snap != nil && snap.Ref != ref {
+		return nil, integrity(ref, first.entry.Version, "a snapshot belongs to another execution")
+	}
+	base, err := execution.Fold(&execution.State{Ref: ref}, &first.entry)
+	if err != nil {
+		return nil, execution.AsError(err).With("execution", string(ref.Execution))
+	}
+	h := &Handle{State: base, Fresh: true, clock: clock, validated: clock.date}
+	h.count(first, ref)
+	return h, j.extend(ctx, h, found[1:])
+}
+
+// body opens an entry's sealed body, from its item or from the bucket.
+func (j *Journal) body(ctx context.Context, ref execution.Ref, s *stored) error {
+	sealed := s.body
+	if s.object != nil {
+		var err error
+		if sealed, err = j.object(ctx, ref, s); err != nil {
+			return err
+		}
+	}
+	ref.Generation = s.entry.Generation
+	plain, err := j.Sealer.Open(ctx, s.place(ref), sealed)
+	if err != nil {
+		return execution.AsError(err).With("execution", string(ref.Execution)).With("version", s.entry.Version)
+	}
+	b, err := execution.DecodeBody(plain)
+	if err != nil {
+		return execution.AsError(err).With("execution", string(ref.Execution)).With("version", s.entry.Version)
+	}
+	s.entry.Body = *b
+	return nil
+}
+
+// object reads an oversize body and holds it against its digest.
+func (j *Journal) object(ctx context.Context, ref execution.Ref, s *stored) ([]byte, error) {
+	ref.Generation = s.entry.Generation
+	key := BodyObjectKey(ref, s.entry.Version, [32]byte(s.object))
+	r, info, _, err := j.Bucket.Get(ctx, store.GetObject{Key: key})
+	if store.KindOf(err) == store.NotFound {
+		return nil, integrity(ref, s.entry.Version, "the object of an entry is missing").With("key", key)
+	}
+	if err != nil {
+		return nil, Fail(err, ref)
+	}
+	defer r.Close()
+	if info.Bytes != s.bytes {
+		return nil, integrity(ref, s.entry.Version, "the object of an entry has another size").With("key", key)
+	}
+	b, err := io.ReadAll(io.LimitReader(r, s.bytes+1))
+	if err != nil {
+		return nil, execution.Errorf(execution.Unavailable, "an object could not be read to its end").Because(err)
+	}
+	sum := sha256.Sum256(b)
+	if !bytes.Equal(sum[:], s.object) {
+		return nil, integrity(ref, s.entry.Version, "the object of an entry has other content").With("key", key)
+	}
+	return b, nil
+}
+
+// ReadHead reads an execution's head consistently; nil when there is none. The
+// second value is a reading of the store's clock.
+func (j *Journal) ReadHead(ctx context.Context, t execution.TenantID, e execution.ExecutionID) (*Head, Clock, error) {
+	ref := execution.Ref{Tenant: t, Execution: e}
+	before := j.Elapsed()
+	it, meta, err := j.Table.Get(ctx, store.Get{Key: HeadKey(ref.PK()), Consistent: true})
+	if err != nil {
+		return nil, Clock{}, Fail(err, ref)
+	}
+	c, err := j.clock(meta, before)
+	if err != nil || it == nil {
+		return nil, c, err
+	}
+	h, ok := ParseHead(it)
+	if !ok {
+		return nil, c, integrity(ref, 0, "the head is no head")
+	}
+	return h, c, nil
+}
+
+// gone says why there is nothing: Deleted while a receipt lives, else NotFound.
+func (j *Journal) gone(ctx context.Context, ref execution.Ref) error {
+	r, err := j.LastReceipt(ctx, ref.Tenant, ref.Execution)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return NotFound(ref.Execution)
+	}
+	return execution.Errorf(execution.Deleted, "the execution was deleted").With("execution", string(ref.Execution)).With("generation", r.Int(HeadGeneration))
+}
+
+// LastReceipt is the newest receipt of an execution's deletions, nil if none
+// lives. Receipts have a ttl; one that is past it counts as gone.
+func (j *Journal) LastReceipt(ctx context.Context, t execution.TenantID, e execution.ExecutionID) (store.Item, error) {
+	ref := execution.Ref{Tenant: t, Execution: e}
+	page, meta, err := j.Table.Query(ctx, store.Query{PK: ref.PK(), Prefix: ReceiptPrefix, Descending: true, Limit: 1, Consistent: true})
+	if err != nil {
+		return nil, Fail(err, ref)
+	}
+	if len(page.Items) == 0 {
+		return nil, nil
+	}
+	it := page.Items[0]
+	if x := it.Int(HeadExpires); x > 0 && !meta.Date.IsZero() && meta.Date.UnixMilli() >= x {
+		return nil, nil
+	}
+	return it, nil
+}
+
+// NotFound is the answer for an id that does not exist, and for any id of
+// another tenant: the same text, the same facts.
+func NotFound(e execution.ExecutionID) error {
+	return execution.Errorf(execution.NotFound, "no such execution").With("execution", string(e))
+}
