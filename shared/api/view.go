@@ -22,13 +22,19 @@ type View struct {
 	State    *jsonx.Value `json:"state,omitzero"`
 	StateRef *Ref         `json:"state_ref,omitzero"`
 
-	Operations       []OperationView   `json:"operations,omitzero"` // in the order of declaration
-	OperationsCursor string            `json:"operations_cursor,omitzero"`
-	Inbox            []InboxEntry      `json:"inbox,omitzero"` // by name and key
-	InboxCursor      string            `json:"inbox_cursor,omitzero"`
-	Artifacts        []Artifact        `json:"artifacts,omitzero"` // in the order of acceptance
-	ArtifactsCursor  string            `json:"artifacts_cursor,omitzero"`
-	Budgets          map[string]Budget `json:"budgets,omitzero"`
+	Operations       []OperationView `json:"operations,omitzero"` // in the order of declaration
+	OperationsCursor string          `json:"operations_cursor,omitzero"`
+	Inbox            []InboxEntry    `json:"inbox,omitzero"` // by name and key
+	InboxCursor      string          `json:"inbox_cursor,omitzero"`
+	Artifacts        []Artifact      `json:"artifacts,omitzero"` // in the order of acceptance
+	ArtifactsCursor  string          `json:"artifacts_cursor,omitzero"`
+	// ArtifactsFrom is the place of the first of Artifacts among all; cursors are
+	// made of it.
+	ArtifactsFrom int `json:"-"`
+	// Truncated: lists that have no cursor were cut to bring the reply under its
+	// limit.
+	Truncated bool              `json:"truncated,omitzero"`
+	Budgets   map[string]Budget `json:"budgets,omitzero"`
 
 	Labels             map[string]string     `json:"labels,omitzero"`
 	Subjects           []string              `json:"subjects,omitzero"`
