@@ -78,6 +78,8 @@ func TestForms(t *testing.T) {
 		{`{"\ue000":1,"𐀀":2,"\ud800":3,"z":4,"":5,"\ud800a":6,"\ud83d":7,"\udbff\udfff":8,"\udc00":9}`,
 			`{"":5,"z":4,"\ud800":3,"\ud800a":6,"𐀀":2,"\ud83d":7,"\udbff\udfff":8,"\udc00":9,"\ue000":1}`,
 			`{"":5,"z":4,"\ud800":3,"\ud800a":6,"𐀀":2,"\ud83d":7,"` + "\U0010ffff" + `":8,"\udc00":9,"` + "\ue000" + `":1}`},
+		// A lone high surrogate is followed by any unit, the one of a pair by a low surrogate.
+		{`{"\ud800\ue000":1,"𐀀":2,"\ud800z":3}`, `{"\ud800z":3,"𐀀":2,"\ud800\ue000":1}`, `{"\ud800z":3,"𐀀":2,"\ud800` + "\ue000" + `":1}`},
 		{`true`, `true`, `true`},
 	} {
 		v := MustParse(c.text)
@@ -121,6 +123,18 @@ func TestPropertyForms(t *testing.T) {
 			t.Fatalf("%s %s: Identical %v", a, b, Identical(a, b))
 		}
 	})
+}
+
+func TestCompareUTF16(t *testing.T) {
+	t.Parallel()
+	ascending := []string{`""`, `"a"`, `"a\u0000"`, `"ab"`, `"é"`, `"\ud7ff"`, `"\ud800"`, `"\ud800a"`, `"\ud800\ud800"`, `"𐀀"`, `"𐀀a"`, `"\ud800\ue000"`, `"\ud83d"`, `"😀"`, `"\udc00"`, `"\ue000"`, `"\uffff"`}
+	for i, a := range ascending {
+		for j, b := range ascending {
+			if got := compareUTF16(decode(a), decode(b)); (got < 0) != (i < j) || (got > 0) != (i > j) {
+				t.Errorf("%s %s: %d", a, b, got)
+			}
+		}
+	}
 }
 
 // toUnits decodes a string token by the book.
