@@ -38,6 +38,8 @@ const (
 	Refreshing Feature = "refresh by ETag"
 	// Presigning: presigned URLs work over HTTP.
 	Presigning Feature = "presigned URLs"
+	// PresignedVersions: a presigned get of a version sets the response headers.
+	PresignedVersions Feature = "presigned versions"
 	// PresignedChecks: a presigned put is refused when size, digest or type differ.
 	PresignedChecks Feature = "presigned put checks"
 	// Races: of simultaneous create-only puts exactly one wins.
