@@ -130,7 +130,7 @@ func (e *expression) compare(c store.Compare) (string, error) {
 func typeName(k store.Kind) string {
 	return [...]string{
 		store.KindS: "S", store.KindN: "N", store.KindB: "B", store.KindBOOL: "BOOL",
-		store.KindNULL: "NULL", store.KindSS: "SS", store.KindL: "L", store.KindM: "M",
+		store.KindNULL: "NULL", store.KindSS: "SS", store.KindNS: "NS", store.KindBS: "BS", store.KindL: "L", store.KindM: "M",
 	}[k]
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/cairnstate/cairn/shared/store"
 )
 
-// errForm is a value or condition that cannot be said to DynamoDB, or an
+// errForm is a value, condition or query that cannot be said to DynamoDB, or an
 // attribute of a kind that the port does not have.
-var errForm = errors.New("no such attribute kind")
+var errForm = errors.New("no such form")
 
 type attributes = map[string]types.AttributeValue
 
@@ -60,6 +60,14 @@ func toValue(v store.Value) (types.AttributeValue, error) {
 		return &types.AttributeValueMemberNULL{Value: true}, nil
 	case store.KindSS:
 		return toSet(v.SS)
+	case store.KindNS:
+		return &types.AttributeValueMemberNS{Value: v.SS}, nil
+	case store.KindBS:
+		set := make([][]byte, len(v.SS))
+		for i, b := range v.SS {
+			set[i] = []byte(b)
+		}
+		return &types.AttributeValueMemberBS{Value: set}, nil
 	case store.KindL:
 		list := make([]types.AttributeValue, len(v.L))
 		for i, e := range v.L {
@@ -118,6 +126,16 @@ func fromValue(av types.AttributeValue) (store.Value, error) {
 	case *types.AttributeValueMemberSS:
 		slices.Sort(av.Value) // a set has no order: show it in one
 		return store.SS(av.Value...), nil
+	case *types.AttributeValueMemberNS:
+		slices.Sort(av.Value)
+		return store.Value{Kind: store.KindNS, SS: av.Value}, nil
+	case *types.AttributeValueMemberBS:
+		set := make([]string, len(av.Value))
+		for i, b := range av.Value {
+			set[i] = string(b)
+		}
+		slices.Sort(set)
+		return store.Value{Kind: store.KindBS, SS: set}, nil
 	case *types.AttributeValueMemberL:
 		list := make([]store.Value, len(av.Value))
 		for i, e := range av.Value {
@@ -139,5 +157,5 @@ func fromValue(av types.AttributeValue) (store.Value, error) {
 		}
 		return store.Value{Kind: store.KindM, M: m}, nil
 	}
-	return store.Value{}, errForm // number and binary sets: nobody here writes them
+	return store.Value{}, errForm
 }

@@ -65,15 +65,16 @@ func (b *Bucket) Versions(ctx context.Context, in store.ListObjects) (store.Obje
 // Delete is in the port. Each version is named, so no delete marker is ever
 // made, and repeating it is harmless: a version that is gone counts as removed.
 func (b *Bucket) Delete(ctx context.Context, versions []store.ObjectVersion) ([]store.ObjectVersion, store.ObjectMeta, error) {
-	if len(versions) == 0 {
-		return nil, store.ObjectMeta{}, nil
+	first := ""
+	if len(versions) > 0 {
+		first = versions[0].Key
 	}
-	ctx, call, err := awscall.Begin(ctx, b.clock, awscall.Call{Name: "delete_objects", Key: versions[0].Key, Write: true})
+	ctx, call, err := awscall.Begin(ctx, b.clock, awscall.Call{Name: "delete_objects", Key: first, Write: true})
 	if err != nil {
 		return versions, store.ObjectMeta{}, err
 	}
-	if len(versions) > maxDelete {
-		return versions, store.ObjectMeta{}, call.Refuse(store.Invalid, "TooManyKeys")
+	if len(versions) == 0 || len(versions) > maxDelete {
+		return versions, store.ObjectMeta{}, call.Refuse(store.Invalid, "KeyCount")
 	}
 	ids := make([]types.ObjectIdentifier, len(versions))
 	for i, v := range versions {
@@ -97,14 +98,14 @@ func (b *Bucket) Delete(ctx context.Context, versions []store.ObjectVersion) ([]
 	return failed, meta(call), nil
 }
 
-// Abort is in the port; an upload that is gone is no error.
+// Abort is in the port; kind NotFound when the upload is gone.
 func (b *Bucket) Abort(ctx context.Context, u store.Upload) (store.ObjectMeta, error) {
 	ctx, call, err := awscall.Begin(ctx, b.clock, awscall.Call{Name: "delete_objects", Key: u.Key, Write: true})
 	if err != nil {
 		return store.ObjectMeta{}, err
 	}
 	_, err = b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.name, Key: &u.Key, UploadId: &u.UploadID})
-	if err != nil && awscall.Classify(err).Kind != store.NotFound {
+	if err != nil {
 		return meta(call), call.Fail(err)
 	}
 	return meta(call), nil
