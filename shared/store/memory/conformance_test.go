@@ -2,6 +2,8 @@ package memory_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,4 +76,35 @@ func reasons(codes ...string) []*string {
 		}
 	}
 	return out
+}
+
+func TestBucket(t *testing.T) {
+	storetest.Bucket(t, func(t *testing.T) storetest.BucketHarness { return bucketHarness(t, memory.New(memory.Options{})) })
+}
+
+func TestMeteredBucket(t *testing.T) {
+	storetest.Bucket(t, func(t *testing.T) storetest.BucketHarness {
+		h := bucketHarness(t, memory.New(memory.Options{}))
+		h.Bucket = store.MeteredBucket(h.Bucket)
+		return h
+	})
+}
+
+func bucketHarness(t *testing.T, e *memory.Engine) storetest.BucketHarness {
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(e.ServePresigned))
+	t.Cleanup(server.Close)
+	e.SetBaseURL(server.URL + "/objects/")
+	return storetest.BucketHarness{
+		Bucket:      e.Bucket(),
+		Prefix:      func() string { return fmt.Sprintf("tenant/e/%d/", n.Add(1)) },
+		Client:      server.Client(),
+		StartUpload: func(_ *testing.T, key string) store.Upload { return e.Bucket().StartUpload(key) },
+		Hide:        func(_ *testing.T, key string) { e.Bucket().Hide(key) },
+		Later: func(d time.Duration) {
+			if err := e.Advance(d); err != nil {
+				t.Error(err)
+			}
+		},
+	}
 }
