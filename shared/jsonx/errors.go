@@ -8,11 +8,17 @@ import (
 // Limits bounds what Parse accepts. A zero or negative field means the default.
 type Limits struct {
 	// Depth is the deepest nesting of arrays and objects; the value's own
-	// brackets count, so Depth 1 allows [] and not [[]].
+	// brackets count, so Depth 1 allows [] and not [[]]. A text that wraps
+	// values needs more: a patch of a document at the limit is nested PatchDepth
+	// deeper than the document may be.
 	Depth int
 	// Exponent is the largest absolute value of a number's written exponent.
 	Exponent int
 }
+
+// PatchDepth is how much deeper than DefaultLimits.Depth a patch may be nested
+// whose result is within it: its own brackets and an operation's braces.
+const PatchDepth = 2
 
 // DefaultLimits are the limits of Parse.
 var DefaultLimits = Limits{Depth: 500, Exponent: 9999}

@@ -194,6 +194,27 @@ func TestPatchLimits(t *testing.T) {
 	}
 }
 
+// TestPatchDepth: the patch of a document at the limit is read with PatchDepth
+// more, and not without.
+func TestPatchDepth(t *testing.T) {
+	t.Parallel()
+	deep := MustParse(strings.Repeat("[", 500) + strings.Repeat("]", 500))
+	patch := Diff(MustParse(`1`), deep)
+	if patch.Depth() != DefaultLimits.Depth+PatchDepth {
+		t.Errorf("depth %d", patch.Depth())
+	}
+	if _, err := Parse(patch.Bytes()); err == nil {
+		t.Error("read under DefaultLimits")
+	}
+	again, err := ParseLimits(patch.Bytes(), Limits{Depth: DefaultLimits.Depth + PatchDepth})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ApplyPatch(MustParse(`1`), again); err != nil || !Identical(got, deep) {
+		t.Error(err)
+	}
+}
+
 // TestPatchWide applies long patches to wide containers: an operation must not
 // cost the width, except for the copy at the start.
 func TestPatchWide(t *testing.T) {
