@@ -76,7 +76,8 @@ func DecodeBody(p []byte) (*Body, error) {
 	if p[1] == textNone && len(text) == 0 {
 		return b, nil
 	}
-	v, err := jsonx.Parse(text)
+	// A patch nests deeper than the state it makes.
+	v, err := jsonx.ParseLimits(text, jsonx.Limits{Depth: jsonx.DefaultLimits.Depth + jsonx.PatchDepth})
 	if err != nil {
 		return nil, Errorf(Integrity, "an entry's agent text is no JSON").Because(err)
 	}
