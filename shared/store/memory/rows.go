@@ -182,9 +182,12 @@ func ttlAt(at int64, k store.Key) place {
 const ttlHorizon = 5 * 365 * 24 * 60 * 60
 
 // expire takes away the items whose time to live has passed, earliest first.
+// The horizon counts from the last time, so that a leap of the clock leaves
+// nothing behind.
 func (t *Table) expire(now time.Time) {
 	var due []store.Key
-	from := ttlAt(max(0, now.Unix()-ttlHorizon), store.Key{})
+	from := ttlAt(max(0, t.swept.Unix()-ttlHorizon), store.Key{})
+	t.swept = now
 	t.ttl.Ascend(entry{at: from}, func(e entry) bool {
 		at, _ := ttlOf(e.row.item)
 		if at > now.Unix() {

@@ -16,6 +16,7 @@ type Table struct {
 	rows    *tree
 	indexes []*tree // one per schema index
 	ttl     *tree
+	swept   time.Time // when expire last ran
 	before  map[store.Key]earlier
 	order   []store.Key // of before, oldest first
 	tokens  tokens
@@ -30,7 +31,7 @@ func (t *Table) clear() {
 		t.indexes[i] = newTree()
 	}
 	t.before, t.order = map[store.Key]earlier{}, nil
-	t.tokens = tokens{}
+	t.tokens, t.swept = tokens{}, t.e.clock()
 }
 
 func (t *Table) call(name string, keys ...store.Key) *call {
