@@ -1,0 +1,2 @@
+// Package ledger takes in evidence: outcomes of operations and signals.
+package ledger
