@@ -96,10 +96,13 @@ func (c *Call) Refuse(kind store.ErrorKind, code string) *store.Error {
 // failure holds the one rule about ambiguity: when an attempt may have landed,
 // "throttled" or "denied" by a later attempt says nothing about it.
 func (c *Call) failure(kind store.ErrorKind, code string, err error) *store.Error {
-	if c.ambiguous && kind != store.Stopped {
+	// "Exists" is news of it: the object is there, made by whichever attempt or
+	// by another, and no attempt that is still under way can make it again.
+	ambiguous := c.ambiguous && kind != store.Exists
+	if ambiguous && kind != store.Stopped {
 		kind = store.Unavailable
 	}
-	e := &store.Error{Call: c.Name, Key: c.Key, Kind: kind, Ambiguous: c.ambiguous, Code: code}
+	e := &store.Error{Call: c.Name, Key: c.Key, Kind: kind, Ambiguous: ambiguous, Code: code}
 	// Of the cause only what callers may test for travels on: the SDK's texts may
 	// hold values.
 	switch {

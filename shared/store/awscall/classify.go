@@ -229,9 +229,9 @@ func isTransport(err error) bool {
 }
 
 // kmsKind is the kind for a call to KMS itself: not being allowed to use a key
-// is trouble with the key.
+// is trouble with the key. (Credentials that are no good stay Denied.)
 func kmsKind(v Verdict) store.ErrorKind {
-	if v.Kind == store.Denied && !signatureRefused[v.Code] {
+	if v.Code == "AccessDeniedException" {
 		return store.KeyTrouble
 	}
 	return v.Kind
