@@ -34,9 +34,8 @@ func tooLong(limit int) error {
 }
 
 // FitView brings a reply with a view down to max bytes: long values become
-// references, largest first; then the lists of operations, signals and
-// artifacts are cut and get a cursor; then the lists without one, marked by
-// Truncated. A reply that fits is left alone. What ref returns as an error is
+// references, largest first; the lists without a cursor are cut, marked by
+// Truncated; those of operations, signals and artifacts end with a cursor. A reply that fits is left alone. What ref returns as an error is
 // returned. TooLarge {limit} when not even that is enough: then max is smaller
 // than a header with references.
 func FitView(reply Viewed, max int, ref RefFunc) error {
@@ -47,10 +46,12 @@ func FitView(reply Viewed, max int, ref RefFunc) error {
 	}
 	v := reply.view()
 	lists := size(v.Operations) + size(v.Inbox) + size(v.Artifacts)
-	base := whole - lists
-	// The lists keep a quarter, if they need it.
-	if err := moveLargest(v.values(), base-(max-min(lists, max/4)), ref); err != nil {
+	rest := max - min(lists, max/4) // the lists keep a quarter, if they need it
+	if err := moveLargest(v.values(), whole-lists-rest, ref); err != nil {
 		return err
+	}
+	for size(reply)-lists > rest && cutUncursored(reply) {
+		v.Truncated = true
 	}
 	if size(reply) <= max {
 		return nil
@@ -58,11 +59,8 @@ func FitView(reply Viewed, max int, ref RefFunc) error {
 	if err := v.cutLists(reply, max, ref); err != nil {
 		return err
 	}
-	for size(reply) > max {
-		if !cutUncursored(reply) {
-			return tooLong(max + costRoom)
-		}
-		v.Truncated = true
+	if size(reply) > max {
+		return tooLong(max + costRoom)
 	}
 	return nil
 }
