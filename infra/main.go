@@ -1,0 +1,62 @@
+// Command infra is the CDK app: one stack with one Cairn in it. It is what
+// `cdk synth` and `cdk deploy` run, and works without the CDK's command line too
+// (`go run ./infra` from the directory of cdk.json writes cdk.out).
+//
+// Settings are context values, in cdk.json or as `-c cairn:<name>=<value>`;
+// settings.go lists them. To put Cairn into an app of your own use the construct
+// in package cairncdk instead.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/cairnstate/cairn/infra/cairncdk"
+	"github.com/cairnstate/cairn/infra/synth"
+)
+
+func main() {
+	defer jsii.Close()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "infra:", err)
+		jsii.Close()
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	context, err := synth.Context("cdk.json")
+	if err != nil {
+		return err
+	}
+	props := &awscdk.AppProps{Context: &context, AnalyticsReporting: jsii.Bool(false)}
+	if os.Getenv("CDK_OUTDIR") == "" {
+		props.Outdir = jsii.String("cdk.out")
+	}
+	app := awscdk.NewApp(props)
+	// What the command line gives with -c outranks the file, so ask the app.
+	merged, _ := app.Node().GetAllContext(nil).(map[string]any)
+	settings, err := parseSettings(merged)
+	if err != nil {
+		return err
+	}
+	stack := awscdk.NewStack(app, jsii.String(settings.stackName), &awscdk.StackProps{
+		Description: jsii.String("Cairn: durable state for agent executions"),
+		Env:         environment(settings),
+	})
+	cairncdk.NewCairn(stack, "Cairn", settings.props(stack))
+	app.Synth(nil)
+	return nil
+}
+
+// environment is the account and region of the command line, needed to look a
+// network up; without one the template fits every account and region.
+func environment(s settings) *awscdk.Environment {
+	account, region := os.Getenv("CDK_DEFAULT_ACCOUNT"), os.Getenv("CDK_DEFAULT_REGION")
+	if s.vpcID == "" || account == "" || region == "" {
+		return nil
+	}
+	return &awscdk.Environment{Account: &account, Region: &region}
+}
