@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 const (
 	maxObjectKey     = 1024
 	maxObjectsPage   = 1000
+	maxMetadata      = 2048
 	multipartAbove   = 16 << 20
 	multipartPart    = 16 << 20
 	expiresTagAge    = 24 * time.Hour
@@ -37,6 +39,14 @@ func objectKeyProblem(key string) string {
 		return "object key"
 	}
 	return ""
+}
+
+// metadataBytes counts as S3 does: names and values.
+func metadataBytes(m map[string]string) (n int) {
+	for name, value := range m {
+		n += len(name) + len(value)
+	}
+	return n
 }
 
 // Put implements store.Bucket.
@@ -63,6 +73,8 @@ func (b *Bucket) Put(ctx context.Context, in store.PutObject) (store.ObjectMeta,
 		switch {
 		case objectKeyProblem(in.Key) != "":
 			return c.invalid("object key")
+		case metadataBytes(in.Metadata) > maxMetadata:
+			return c.fail(store.TooLarge, "MetadataTooLarge")
 		case int64(len(body)) != in.Bytes:
 			return c.invalid("IncompleteBody")
 		case sha256.Sum256(body) != in.SHA256:
@@ -73,7 +85,7 @@ func (b *Bucket) Put(ctx context.Context, in store.PutObject) (store.ObjectMeta,
 			return c.fail(store.Exists, "PreconditionFailed")
 		}
 		b.add(in.Key, &version{rest: b.encrypt(in.Key, body), size: in.Bytes, sum: in.SHA256[:], etag: etag(body), modified: now,
-			media: cmp.Or(in.MediaType, defaultMediaType), class: cmp.Or(in.StorageClass, defaultClass), kmsKey: in.KMSKey, expires: in.ExpiresTag})
+			media: cmp.Or(in.MediaType, defaultMediaType), class: cmp.Or(in.StorageClass, defaultClass), kmsKey: in.KMSKey, metadata: maps.Clone(in.Metadata), expires: in.ExpiresTag})
 		return nil
 	})
 	return c.objectMeta(requests), err
@@ -143,7 +155,7 @@ func (b *Bucket) Head(ctx context.Context, key string) (info store.ObjectInfo, _
 }
 
 // Refresh implements store.Bucket: a new version with the same bytes.
-func (b *Bucket) Refresh(ctx context.Context, key, etag string) (info store.ObjectInfo, _ store.ObjectMeta, err error) {
+func (b *Bucket) Refresh(ctx context.Context, key, etag string, metadata map[string]string) (info store.ObjectInfo, _ store.ObjectMeta, err error) {
 	c := b.call("put_object", key, true)
 	err = b.e.do(ctx, c, func(now time.Time) error {
 		v, err := b.find(c, key, "")
@@ -155,6 +167,9 @@ func (b *Bucket) Refresh(ctx context.Context, key, etag string) (info store.Obje
 		}
 		fresh := *v
 		fresh.modified, fresh.id = now, ""
+		if metadata != nil {
+			fresh.metadata = maps.Clone(metadata)
+		}
 		b.add(key, &fresh)
 		info = fresh.info(key)
 		return nil

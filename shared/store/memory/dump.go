@@ -21,16 +21,17 @@ type Dump struct {
 
 // Object is one version of an object, oldest first within a key.
 type Object struct {
-	Key          string     `json:"key"`
-	VersionID    string     `json:"version_id,omitempty"` // load: "" makes one
-	Body         []byte     `json:"body"`
-	DeleteMarker bool       `json:"delete_marker"`
-	MediaType    string     `json:"media_type,omitempty"`
-	StorageClass string     `json:"storage_class,omitempty"`
-	SHA256       []byte     `json:"sha256,omitempty"`
-	KMSKey       string     `json:"kms_key,omitempty"`
-	ExpiresTag   bool       `json:"expires_tag,omitempty"`
-	LastModified *time.Time `json:"last_modified,omitempty"` // load: nil means now
+	Key          string            `json:"key"`
+	VersionID    string            `json:"version_id,omitempty"` // load: "" makes one
+	Body         []byte            `json:"body"`
+	DeleteMarker bool              `json:"delete_marker"`
+	MediaType    string            `json:"media_type,omitempty"`
+	StorageClass string            `json:"storage_class,omitempty"`
+	SHA256       []byte            `json:"sha256,omitempty"`
+	KMSKey       string            `json:"kms_key,omitempty"`
+	ExpiresTag   bool              `json:"expires_tag,omitempty"`
+	Metadata     map[string]string `json:"metadata,omitempty"`
+	LastModified *time.Time        `json:"last_modified,omitempty"` // load: nil means now
 }
 
 // Dump gives everything at rest.
@@ -41,7 +42,7 @@ func (e *Engine) Dump() Dump {
 	e.bucket.objects.Scan(func(o *object) bool {
 		for _, v := range o.versions {
 			d.Objects = append(d.Objects, Object{Key: o.key, VersionID: v.id, Body: v.rest, DeleteMarker: v.marker, MediaType: v.media,
-				StorageClass: v.class, SHA256: v.sum, KMSKey: v.kmsKey, ExpiresTag: v.expires, LastModified: &v.modified})
+				StorageClass: v.class, SHA256: v.sum, KMSKey: v.kmsKey, ExpiresTag: v.expires, Metadata: v.metadata, LastModified: &v.modified})
 		}
 		return true
 	})
@@ -51,7 +52,7 @@ func (e *Engine) Dump() Dump {
 func (t *Table) dump() []json.RawMessage {
 	out := make([]json.RawMessage, 0, t.rows.Len())
 	t.rows.Scan(func(x entry) bool {
-		raw, err := json.Marshal(EncodeItem(x.row.item))
+		raw, err := json.Marshal(EncodeItem(x.row.item()))
 		if err != nil {
 			panic(err) // maps of strings and bytes always have a form
 		}
@@ -91,10 +92,12 @@ func (e *Engine) Load(d Dump) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, it := range items {
-		e.table(Main).replace(it.Key(), it)
+		t := e.table(Main)
+		t.replace(t.row(it.Key()), t.newRow(it))
 	}
 	for _, it := range keys {
-		e.table(Keys).replace(it.Key(), it)
+		t := e.table(Keys)
+		t.replace(t.row(it.Key()), t.newRow(it))
 	}
 	if objectKey != nil {
 		e.bucket.rekey([32]byte(objectKey))
@@ -137,7 +140,7 @@ func (b *Bucket) rekey(key [32]byte) {
 }
 
 func (b *Bucket) load(o Object, now time.Time) {
-	v := &version{id: o.VersionID, rest: append([]byte{}, o.Body...), sum: o.SHA256, modified: now, marker: o.DeleteMarker, kmsKey: o.KMSKey, expires: o.ExpiresTag}
+	v := &version{id: o.VersionID, rest: append([]byte{}, o.Body...), sum: o.SHA256, modified: now, marker: o.DeleteMarker, kmsKey: o.KMSKey, expires: o.ExpiresTag, metadata: o.Metadata}
 	if o.LastModified != nil {
 		v.modified = o.LastModified.UTC()
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -46,7 +45,7 @@ type Engine struct {
 	bucket  *Bucket
 	faults  []*armed
 	log     log
-	stream  []Record
+	stream  []change
 	lastSeq uint64
 	baseURL string
 }
@@ -193,7 +192,8 @@ var objectKeyAt = store.Key{PK: "~sandbox", SK: "objects"}
 
 func (e *Engine) setObjectKey(key [32]byte) {
 	e.bucket.setKey(key)
-	e.table(Keys).replace(objectKeyAt, store.Item{
-		store.AttrPK: store.S(objectKeyAt.PK), store.AttrSK: store.S(objectKeyAt.SK), "key": store.B(slices.Clone(key[:])),
-	})
+	keys := e.table(Keys)
+	keys.replace(keys.row(objectKeyAt), keys.newRow(store.Item{
+		store.AttrPK: store.S(objectKeyAt.PK), store.AttrSK: store.S(objectKeyAt.SK), "key": store.B(key[:]),
+	}))
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,6 +45,7 @@ type version struct {
 	media    string
 	class    string
 	kmsKey   string
+	metadata map[string]string
 	expires  bool
 	marker   bool
 }
@@ -76,6 +78,7 @@ func (v *version) info(key string) store.ObjectInfo {
 	i := store.ObjectInfo{Key: key, VersionID: v.id, LastModified: v.modified, DeleteMarker: v.marker}
 	if !v.marker {
 		i.ETag, i.Bytes, i.SHA256, i.MediaType, i.StorageClass, i.Encryption = v.etag, v.size, slices.Clone(v.sum), v.media, v.class, "aws:kms"
+		i.Metadata = maps.Clone(v.metadata)
 	}
 	return i
 }

@@ -20,15 +20,16 @@ import (
 // ticket is what a presigned URL allows; it travels in the URL's last segment
 // with a MAC, so it needs no memory and cannot be altered.
 type ticket struct {
-	Put         bool      `json:"put,omitempty"`
-	Key         string    `json:"key"`
-	Version     string    `json:"version,omitempty"`
-	Bytes       int64     `json:"bytes,omitempty"`
-	SHA256      []byte    `json:"sha256,omitempty"`
-	MediaType   string    `json:"media_type"`
-	Disposition string    `json:"disposition,omitempty"`
-	KMSKey      string    `json:"kms_key,omitempty"`
-	Expires     time.Time `json:"expires"`
+	Put         bool              `json:"put,omitempty"`
+	Key         string            `json:"key"`
+	Version     string            `json:"version,omitempty"`
+	Bytes       int64             `json:"bytes,omitempty"`
+	SHA256      []byte            `json:"sha256,omitempty"`
+	MediaType   string            `json:"media_type"`
+	Disposition string            `json:"disposition,omitempty"`
+	KMSKey      string            `json:"kms_key,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+	Expires     time.Time         `json:"expires"`
 }
 
 // Headers of presigned puts, as S3 names them.
@@ -36,11 +37,12 @@ const (
 	checksumHeader = "X-Amz-Checksum-Sha256"
 	kmsHeader      = "X-Amz-Server-Side-Encryption"
 	kmsKeyHeader   = "X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id"
+	metadataHeader = "X-Amz-Meta-"
 )
 
 // PresignPut implements store.Bucket.
 func (b *Bucket) PresignPut(_ context.Context, in store.PresignPut) (store.Presigned, error) {
-	t := ticket{Put: true, Key: in.Key, Bytes: in.Bytes, SHA256: in.SHA256[:], MediaType: cmp.Or(in.MediaType, defaultMediaType), KMSKey: in.KMSKey}
+	t := ticket{Put: true, Key: in.Key, Bytes: in.Bytes, SHA256: in.SHA256[:], MediaType: cmp.Or(in.MediaType, defaultMediaType), KMSKey: in.KMSKey, Metadata: in.Metadata}
 	return b.presign(t, in.Expires)
 }
 
@@ -76,6 +78,9 @@ func (t ticket) headers() map[string]string {
 	h := map[string]string{"Content-Type": t.MediaType, "If-None-Match": "*", checksumHeader: base64.StdEncoding.EncodeToString(t.SHA256), kmsHeader: "aws:kms"}
 	if t.KMSKey != "" {
 		h[kmsKeyHeader] = t.KMSKey
+	}
+	for name, value := range t.Metadata {
+		h[http.CanonicalHeaderKey(metadataHeader+name)] = value
 	}
 	return h
 }
@@ -171,7 +176,7 @@ func (e *Engine) servePut(w http.ResponseWriter, r *http.Request, t ticket) {
 		return
 	}
 	v := &version{rest: e.bucket.encrypt(t.Key, body), size: t.Bytes, sum: sum[:], etag: etag(body), modified: e.clock(),
-		media: t.MediaType, class: defaultClass, kmsKey: t.KMSKey}
+		media: t.MediaType, class: defaultClass, kmsKey: t.KMSKey, metadata: t.Metadata}
 	e.bucket.add(t.Key, v)
 	w.Header().Set("ETag", v.etag)
 	w.Header().Set("X-Amz-Version-Id", v.id)

@@ -54,7 +54,7 @@ func (s span) read(c *call, limit int, descending bool) (page store.Page) {
 		}
 		last = e.row
 		c.bytes += e.row.size
-		page.Items = append(page.Items, copyItem(e.row.item))
+		page.Items = append(page.Items, e.row.item())
 		return true
 	}
 	if descending {
@@ -81,7 +81,7 @@ func (s span) keysOf(r *row) store.Item {
 	}
 	out := store.Item{}
 	for _, n := range names {
-		out[n] = copyValue(r.item[n])
+		out[n] = attribute(r.packed, n)
 	}
 	return out
 }
@@ -140,7 +140,7 @@ func (s span) startAt(in store.Query) (place, bool) {
 	at := tableAt(k)
 	if s.index != nil {
 		var ok bool
-		if at, ok = indexAt(*s.index, in.Start, k); !ok {
+		if at, ok = indexAt(*s.index, in.Start[s.index.PK], in.Start[s.index.SK], k); !ok {
 			return place{}, false
 		}
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -30,9 +31,39 @@ func (p place) after() place {
 
 // row is a stored item. It is never changed: a write stores another row.
 type row struct {
-	key  store.Key
-	item store.Item
-	size int
+	key    store.Key
+	packed string
+	size   int   // as DynamoDB counts
+	heads  bool  // may stand in indexes
+	ttl    int64 // epoch second at which it may go; negative: never
+}
+
+// item gives the item itself, the caller's own; nil of no row.
+func (r *row) item() store.Item {
+	if r == nil {
+		return nil
+	}
+	return unpack(r.packed)
+}
+
+// bytes is the item's size; 0 of no row.
+func (r *row) bytes() int {
+	if r == nil {
+		return 0
+	}
+	return r.size
+}
+
+// newRow makes an item ready to be stored.
+func (t *Table) newRow(it store.Item) *row {
+	r := &row{key: it.Key(), packed: pack(it), size: it.Size(), ttl: -1}
+	for _, x := range t.schema {
+		r.heads = r.heads || it.Has(x.PK)
+	}
+	if at, ok := it[store.AttrTTL].Int(); ok {
+		r.ttl = at
+	}
+	return r
 }
 
 type entry struct {
@@ -53,17 +84,23 @@ const (
 	staleness    = time.Minute
 )
 
-// earlier is an item as it was before its last write; nil: it did not exist.
+// earlier is a row as it was before its last write; nil: it did not exist.
 type earlier struct {
-	item store.Item
-	at   time.Time
+	row *row
+	at  time.Time
 }
 
 func tableAt(k store.Key) place { return place{k.PK, k.SK} }
 
-// indexAt is the item's place in an index; false when it is not in it.
-func indexAt(x store.Index, it store.Item, k store.Key) (place, bool) {
-	pk, sk := it[x.PK], it[x.SK]
+// place is the row's place in an index; false when it is not in it.
+func (r *row) place(x store.Index) (place, bool) {
+	if r == nil || !r.heads {
+		return place{}, false
+	}
+	return indexAt(x, attribute(r.packed, x.PK), attribute(r.packed, x.SK), r.key)
+}
+
+func indexAt(x store.Index, pk, sk store.Value, k store.Key) (place, bool) {
 	if pk.Kind != store.KindS || pk.S == "" || sk.S == "" {
 		return place{}, false
 	}
@@ -102,49 +139,32 @@ func (t *Table) row(k store.Key) *row {
 	return e.row
 }
 
-// item is the stored item, nil when there is none. Not to be changed.
-func (t *Table) item(k store.Key) store.Item {
-	if r := t.row(k); r != nil {
-		return r.item
-	}
-	return nil
-}
-
-// write replaces the item at k (nil: takes it away), in the table, its indexes
-// and its time to live, and records the change in the stream. It returns the
-// write units of the indexes.
-func (t *Table) write(k store.Key, it store.Item, now time.Time, byTTL bool) (indexUnits float64) {
-	was := t.item(k)
-	if was == nil && it == nil {
+// write puts is in the place of was (nil: there was or will be nothing), in the
+// table, its indexes and its time to live, and records the change in the
+// stream. It returns the write units of the indexes.
+func (t *Table) write(was, is *row, now time.Time, byTTL bool) (indexUnits float64) {
+	if was == nil && is == nil {
 		return 0
 	}
-	t.remember(k, was, now)
-	indexUnits = t.replace(k, it)
-	if t.name == Main && !t.e.opts.NoStream && !sameItem(was, it) {
-		t.e.record(k, was, it, now, byTTL)
+	if was != nil && is != nil && was.packed == is.packed {
+		is = was // as before; DynamoDB makes no stream record of it
+	} else if t.name == Main && !t.e.opts.NoStream {
+		t.e.record(was, is, now, byTTL)
 	}
-	return indexUnits
+	t.remember(was, is, now)
+	return t.replace(was, is)
 }
 
 // replace is write without its traces in stream and stale reads.
-func (t *Table) replace(k store.Key, it store.Item) (indexUnits float64) {
-	was := t.row(k)
-	var is *row
-	if it != nil {
-		is = &row{key: k, item: it, size: it.Size()}
-		t.rows.Set(entry{tableAt(k), is})
+func (t *Table) replace(was, is *row) (indexUnits float64) {
+	if is != nil {
+		t.rows.Set(entry{tableAt(is.key), is})
 	} else {
-		t.rows.Delete(entry{at: tableAt(k)})
+		t.rows.Delete(entry{at: tableAt(was.key)})
 	}
 	for i, x := range t.schema {
-		var from, to place
-		var had, has bool
-		if was != nil {
-			from, had = indexAt(x, was.item, k)
-		}
-		if is != nil {
-			to, has = indexAt(x, it, k)
-		}
+		from, had := was.place(x)
+		to, has := is.place(x)
 		if had && (!has || from != to) {
 			t.indexes[i].Delete(entry{at: from})
 			indexUnits += writeUnits(was.size)
@@ -155,22 +175,22 @@ func (t *Table) replace(k store.Key, it store.Item) (indexUnits float64) {
 		}
 	}
 	if t.name == Main {
-		if was != nil {
-			if at, ok := ttlOf(was.item); ok {
-				t.ttl.Delete(entry{at: ttlAt(at, k)})
-			}
+		if at, ok := was.expires(); ok {
+			t.ttl.Delete(entry{at: ttlAt(at, was.key)})
 		}
-		if at, ok := ttlOf(it); ok {
-			t.ttl.Set(entry{ttlAt(at, k), is})
+		if at, ok := is.expires(); ok {
+			t.ttl.Set(entry{ttlAt(at, is.key), is})
 		}
 	}
 	return indexUnits
 }
 
-// ttlOf is the epoch second at which the item may go.
-func ttlOf(it store.Item) (int64, bool) {
-	n, ok := it[store.AttrTTL].Int()
-	return n, ok && n >= 0
+// expires is the epoch second at which the item may go.
+func (r *row) expires() (int64, bool) {
+	if r == nil || r.ttl < 0 {
+		return 0, false
+	}
+	return r.ttl, true
 }
 
 func ttlAt(at int64, k store.Key) place {
@@ -185,24 +205,25 @@ const ttlHorizon = 5 * 365 * 24 * 60 * 60
 // The horizon counts from the last time, so that a leap of the clock leaves
 // nothing behind.
 func (t *Table) expire(now time.Time) {
-	var due []store.Key
+	var due []*row
 	from := ttlAt(max(0, t.swept.Unix()-ttlHorizon), store.Key{})
 	t.swept = now
 	t.ttl.Ascend(entry{at: from}, func(e entry) bool {
-		at, _ := ttlOf(e.row.item)
+		at, _ := e.row.expires()
 		if at > now.Unix() {
 			return false
 		}
-		due = append(due, e.row.key)
+		due = append(due, e.row)
 		return true
 	})
-	for _, k := range due {
-		t.write(k, nil, now, true)
+	for _, r := range due {
+		t.write(r, nil, now, true)
 	}
 }
 
 // remember keeps what was there before a write, for stale reads.
-func (t *Table) remember(k store.Key, was store.Item, now time.Time) {
+func (t *Table) remember(was, is *row, now time.Time) {
+	k := cmp.Or(is, was).key
 	if _, known := t.before[k]; !known {
 		t.order = append(t.order, k)
 		if len(t.order) > recentWrites {
@@ -215,11 +236,11 @@ func (t *Table) remember(k store.Key, was store.Item, now time.Time) {
 
 // stale is the item as a read that lags behind sees it: without its last write
 // when that is recent.
-func (t *Table) stale(k store.Key, now time.Time) store.Item {
+func (t *Table) stale(k store.Key, now time.Time) *row {
 	if e, ok := t.before[k]; ok && now.Sub(e.at) < staleness {
-		return e.item
+		return e.row
 	}
-	return t.item(k)
+	return t.row(k)
 }
 
 // staleView is the part of a tree between lo and hi (exclusive) as a read that
@@ -236,15 +257,15 @@ func (t *Table) staleView(tr *tree, x *store.Index, lo, hi place, now time.Time)
 		return true
 	})
 	for k, b := range t.before {
-		if b.item == nil || now.Sub(b.at) >= staleness {
+		if b.row == nil || now.Sub(b.at) >= staleness {
 			continue
 		}
 		at, in := tableAt(k), true
 		if x != nil {
-			at, in = indexAt(*x, b.item, k)
+			at, in = b.row.place(*x)
 		}
 		if in && !at.before(lo) && at.before(hi) {
-			view.Set(entry{at, &row{key: k, item: b.item, size: b.item.Size()}})
+			view.Set(entry{at, b.row})
 		}
 	}
 	return view

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -9,7 +10,7 @@ import (
 )
 
 // Record is one change of the main table, as its stream tells it (new and old
-// images). Its items are not to be changed.
+// images).
 type Record struct {
 	Sequence uint64 // grows by one with every record
 	At       time.Time
@@ -29,9 +30,17 @@ func (r Record) Name() string {
 	return "MODIFY"
 }
 
-func (e *Engine) record(k store.Key, was, is store.Item, now time.Time, byTTL bool) {
+// change is a record on its way.
+type change struct {
+	sequence uint64
+	at       time.Time
+	was, is  *row
+	byTTL    bool
+}
+
+func (e *Engine) record(was, is *row, now time.Time, byTTL bool) {
 	e.lastSeq++
-	e.stream = append(e.stream, Record{Sequence: e.lastSeq, At: now, Key: k, Old: was, New: is, ByTTL: byTTL})
+	e.stream = append(e.stream, change{e.lastSeq, now, was, is, byTTL})
 }
 
 // TakeRecords takes up to max pending records (0: all) off the stream, oldest
@@ -42,7 +51,10 @@ func (e *Engine) TakeRecords(max int) []Record {
 	if max <= 0 || max > len(e.stream) {
 		max = len(e.stream)
 	}
-	out := append([]Record(nil), e.stream[:max]...)
+	out := make([]Record, max)
+	for i, c := range e.stream[:max] {
+		out[i] = Record{Sequence: c.sequence, At: c.at, Key: cmp.Or(c.is, c.was).key, Old: c.was.item(), New: c.is.item(), ByTTL: c.byTTL}
+	}
 	clear(e.stream[:max])
 	e.stream = e.stream[max:]
 	return out

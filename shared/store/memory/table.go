@@ -53,13 +53,13 @@ func (t *Table) Get(ctx context.Context, in store.Get) (it store.Item, _ store.M
 		if p := keyProblem(in.Key); p != "" {
 			return c.invalid(p)
 		}
-		it = t.item(in.Key)
+		r := t.row(in.Key)
 		if c.shaped("stale") {
-			it = t.stale(in.Key, now)
+			r = t.stale(in.Key, now)
 		}
-		c.bytes = it.Size()
+		c.bytes = r.bytes()
 		c.readUnits = readUnits(c.bytes, in.Consistent)
-		it = copyItem(it)
+		it = r.item()
 		return nil
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *Table) Put(ctx context.Context, in store.Put) (store.Meta, error) {
 	c := t.call("put", in.Item.Key())
 	c.write, c.conds = true, []store.Cond{in.Cond}
 	err := t.e.do(ctx, c, func(now time.Time) error {
-		_, _, err := t.one(c, store.Write{Put: &in}, in.ValidatedAt, now)
+		_, err := t.one(c, store.Write{Put: &in}, in.ValidatedAt, now)
 		return err
 	})
 	return c.meta(), err
@@ -84,8 +84,8 @@ func (t *Table) Update(ctx context.Context, in store.Update) (it store.Item, _ s
 	c := t.call("update", in.Key)
 	c.write, c.conds = true, []store.Cond{in.Cond}
 	err = t.e.do(ctx, c, func(now time.Time) error {
-		_, is, err := t.one(c, store.Write{Update: &in}, in.ValidatedAt, now)
-		it = copyItem(is)
+		p, err := t.one(c, store.Write{Update: &in}, in.ValidatedAt, now)
+		it = p.is.item()
 		return err
 	})
 	if err != nil {
@@ -99,8 +99,8 @@ func (t *Table) Delete(ctx context.Context, in store.Delete) (old store.Item, _ 
 	c := t.call("delete", in.Key)
 	c.write, c.conds = true, []store.Cond{in.Cond}
 	err = t.e.do(ctx, c, func(now time.Time) error {
-		was, _, err := t.one(c, store.Write{Delete: &in}, in.ValidatedAt, now)
-		old = copyItem(was)
+		p, err := t.one(c, store.Write{Delete: &in}, in.ValidatedAt, now)
+		old = p.old
 		return err
 	})
 	if err != nil {
@@ -110,41 +110,41 @@ func (t *Table) Delete(ctx context.Context, in store.Delete) (old store.Item, _ 
 }
 
 // one makes a single write.
-func (t *Table) one(c *call, w store.Write, validatedAt, now time.Time) (was, is store.Item, err error) {
+func (t *Table) one(c *call, w store.Write, validatedAt, now time.Time) (part, error) {
 	if err := c.late(now, validatedAt); err != nil {
-		return nil, nil, err
+		return part{}, err
 	}
 	p, err := t.prepare(c, w)
 	if err != nil {
-		return nil, nil, err
+		return part{}, err
 	}
 	if !p.holds {
-		c.writeUnits = writeUnits(p.was.Size())
-		return nil, nil, &store.ConditionFailed{Key: p.key, Old: copyItem(p.was)}
+		c.writeUnits = writeUnits(p.was.bytes())
+		return part{}, &store.ConditionFailed{Key: p.key, Old: p.old}
 	}
-	p.is, err = t.result(c, w, p)
-	if err != nil {
-		return nil, nil, err
+	if err := t.result(c, w, &p); err != nil {
+		return part{}, err
 	}
-	c.bytes = p.is.Size()
-	c.writeUnits = writeUnits(max(c.bytes, p.was.Size()))
-	c.count(t, t.write(p.key, p.is, now, false))
-	return p.was, p.is, nil
+	c.bytes = p.is.bytes()
+	c.writeUnits = writeUnits(max(c.bytes, p.was.bytes()))
+	c.count(t, t.write(p.was, p.is, now, false))
+	return p, nil
 }
 
 // part is a write on its way: what was there, whether its condition holds and
 // what will be there.
 type part struct {
 	key     store.Key
-	was, is store.Item
-	holds   bool
+	was, is *row       // nil: nothing
+	old     store.Item // was, unpacked
 	put     store.Item // checked and in the store's form
+	holds   bool
 }
 
 // prepare checks a write's form and evaluates its condition.
 func (t *Table) prepare(c *call, w store.Write) (part, error) {
 	p := part{key: w.Key()}
-	var cond store.Cond
+	cond := condOf(w)
 	switch {
 	case w.Put != nil:
 		kept, problem := keep(w.Put.Item)
@@ -157,18 +157,9 @@ func (t *Table) prepare(c *call, w store.Write) (part, error) {
 		if kept.Size() > store.MaxItemBytes {
 			return p, c.fail(store.TooLarge, "ItemSize")
 		}
-		p.put, cond = kept, w.Put.Cond
-	case w.Update != nil:
-		cond = w.Update.Cond
-	case w.Delete != nil:
-		cond = w.Delete.Cond
-	case w.Check != nil:
-		cond = w.Check.Cond
-		if cond == nil {
-			return p, c.invalid("check without a condition")
-		}
-	default:
-		return p, c.invalid("empty write")
+		p.put = kept
+	case w.Check != nil && cond == nil:
+		return p, c.invalid("check without a condition")
 	}
 	if problem := keyProblem(p.key); problem != "" {
 		return p, c.invalid(problem)
@@ -176,32 +167,33 @@ func (t *Table) prepare(c *call, w store.Write) (part, error) {
 	if !checkCond(cond) {
 		return p, c.invalid("condition")
 	}
-	p.was = t.item(p.key)
-	p.holds = holds(cond, p.was)
+	p.was = t.row(p.key)
+	p.old = p.was.item()
+	p.holds = holds(cond, p.old)
 	return p, nil
 }
 
-// result is the item that a write whose condition holds leaves.
-func (t *Table) result(c *call, w store.Write, p part) (store.Item, error) {
+// result works out what a write whose condition holds leaves.
+func (t *Table) result(c *call, w store.Write, p *part) error {
 	switch {
 	case w.Put != nil:
-		return p.put, nil
+		p.is = t.newRow(p.put)
 	case w.Update != nil:
-		is, problem := update(p.key, p.was, w.Update.Actions)
+		is, problem := update(p.key, p.old, w.Update.Actions)
 		if problem == "" {
 			problem = t.indexProblem(is)
 		}
 		if problem != "" {
-			return nil, c.invalid(problem)
+			return c.invalid(problem)
 		}
 		if is.Size() > store.MaxItemBytes {
-			return nil, c.fail(store.TooLarge, "ItemSize")
+			return c.fail(store.TooLarge, "ItemSize")
 		}
-		return is, nil
+		p.is = t.newRow(is)
 	case w.Check != nil:
-		return p.was, nil
+		p.is = p.was
 	}
-	return nil, nil
+	return nil
 }
 
 // count adds what the indexes cost, where the engine counts that.
@@ -227,18 +219,18 @@ func (t *Table) BatchGet(ctx context.Context, keys []store.Key, consistent bool)
 			return nil
 		}
 		for i, k := range keys {
-			it := t.item(k)
+			r := t.row(k)
 			if c.shaped("stale") {
-				it = t.stale(k, now)
+				r = t.stale(k, now)
 			}
-			if c.bytes+it.Size() > maxBatchBytes {
+			if c.bytes+r.bytes() > maxBatchBytes {
 				unprocessed = append(unprocessed, keys[i:]...)
 				break
 			}
-			c.bytes += it.Size()
-			c.readUnits += readUnits(it.Size(), consistent)
-			if it != nil {
-				items = append(items, copyItem(it))
+			c.bytes += r.bytes()
+			c.readUnits += readUnits(r.bytes(), consistent)
+			if r != nil {
+				items = append(items, r.item())
 			}
 		}
 		return nil
@@ -262,8 +254,9 @@ func (t *Table) BatchDelete(ctx context.Context, keys []store.Key) (unprocessed 
 			return nil
 		}
 		for _, k := range keys {
-			c.writeUnits += writeUnits(t.item(k).Size())
-			c.count(t, t.write(k, nil, now, false))
+			was := t.row(k)
+			c.writeUnits += writeUnits(was.bytes())
+			c.count(t, t.write(was, nil, now, false))
 		}
 		return nil
 	})

@@ -147,7 +147,7 @@ func (t *Table) transact(c *call, in store.Transact, now time.Time) error {
 	}
 	for i, p := range parts {
 		if in.Writes[i].Check == nil {
-			c.count(t, 2*t.write(p.key, p.is, now, false))
+			c.count(t, 2*t.write(p.was, p.is, now, false))
 		}
 	}
 	if in.Token != "" {
@@ -169,7 +169,7 @@ func (t *Table) prepareAll(c *call, writes []store.Write) ([]part, error) {
 		parts[i] = p
 		if !p.holds {
 			fails = true
-			refused.Reasons[i], refused.Old[i] = store.ReasonCondition, copyItem(p.was)
+			refused.Reasons[i], refused.Old[i] = store.ReasonCondition, p.old
 		}
 	}
 	size := 0
@@ -177,8 +177,7 @@ func (t *Table) prepareAll(c *call, writes []store.Write) ([]part, error) {
 	for i, w := range writes {
 		p := &parts[i]
 		if p.holds {
-			var err error
-			if p.is, err = t.result(c, w, *p); err != nil {
+			if err := t.result(c, w, p); err != nil {
 				if store.KindOf(err) == store.Invalid {
 					refused.Reasons[i] = store.ReasonOther
 				}
@@ -187,7 +186,7 @@ func (t *Table) prepareAll(c *call, writes []store.Write) ([]part, error) {
 		}
 		c.consume(w, *p)
 		if w.Check == nil {
-			size += p.is.Size()
+			size += p.is.bytes()
 		}
 	}
 	switch {
@@ -205,10 +204,10 @@ func (t *Table) prepareAll(c *call, writes []store.Write) ([]part, error) {
 // consume counts a part's units: twice what it would cost by itself.
 func (c *call) consume(w store.Write, p part) {
 	if w.Check != nil {
-		c.readUnits += 2 * readUnits(p.was.Size(), true)
+		c.readUnits += 2 * readUnits(p.was.bytes(), true)
 		return
 	}
-	c.writeUnits += 2 * writeUnits(max(p.was.Size(), p.is.Size()))
+	c.writeUnits += 2 * writeUnits(max(p.was.bytes(), p.is.bytes()))
 }
 
 // checkWrites checks what DynamoDB refuses before it looks at any item.
@@ -249,7 +248,7 @@ func (t *Table) scriptedRefusal(codes []*string, writes []store.Write) error {
 		switch *codes[i] {
 		case "", "None":
 		case "ConditionalCheckFailed":
-			r.reasons[i], r.old[i] = store.ReasonCondition, copyItem(t.item(writes[i].Key()))
+			r.reasons[i], r.old[i] = store.ReasonCondition, t.row(writes[i].Key()).item()
 		case "TransactionConflict":
 			r.reasons[i] = store.ReasonConflict
 		case "ThrottlingError", "ProvisionedThroughputExceeded":

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,11 +17,16 @@ const (
 	maxNesting   = 32
 )
 
-// keep checks an item's attributes and gives a copy in the store's own form:
-// numbers canonical, sets sorted, nothing shared with the caller. problem is
+// keep checks an item's attributes and gives them in the store's own form:
+// numbers canonical, sets sorted. Bytes are shared with the caller until the
+// item is packed. problem is
 // "" or says what is wrong, naming the attribute but no value.
 func keep(it store.Item) (kept store.Item, problem string) {
-	kept = make(store.Item, len(it))
+	kept = it
+	as := asKept(it)
+	if !as {
+		kept = make(store.Item, len(it))
+	}
 	for name, v := range it {
 		if v.Kind == store.KindInvalid {
 			continue
@@ -34,7 +38,9 @@ func keep(it store.Item) (kept store.Item, problem string) {
 		if !ok {
 			return nil, "value of " + name
 		}
-		kept[name] = k
+		if !as {
+			kept[name] = k
+		}
 	}
 	if p := keyProblem(kept.Key()); p != "" {
 		return nil, p
@@ -43,6 +49,23 @@ func keep(it store.Item) (kept store.Item, problem string) {
 		return nil, "key attribute is no string"
 	}
 	return kept, ""
+}
+
+// asKept reports whether keeping an item would change nothing, as is the case
+// with most; such an item needs no copy.
+func asKept(it store.Item) bool {
+	for _, v := range it {
+		switch v.Kind {
+		case store.KindS, store.KindB, store.KindBOOL, store.KindNULL:
+		case store.KindN:
+			if !plain(v.S) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 func keyProblem(k store.Key) string {
@@ -69,7 +92,7 @@ func keepValue(v store.Value, depth int) (store.Value, bool) {
 		k.S, ok = canonical(v.S)
 		return k, ok
 	case store.KindB:
-		k.B = append([]byte{}, v.B...)
+		k.B = v.B
 		return k, true
 	case store.KindBOOL:
 		k.Bool = v.Bool
@@ -124,42 +147,6 @@ func keepSet(v store.Value) (store.Value, bool) {
 	}
 	return k, len(k.SS) > 0
 }
-
-// copyItem gives a caller an item of its own.
-func copyItem(it store.Item) store.Item {
-	if it == nil {
-		return nil
-	}
-	out := make(store.Item, len(it))
-	for name, v := range it {
-		out[name] = copyValue(v)
-	}
-	return out
-}
-
-func copyValue(v store.Value) store.Value {
-	if v.B != nil {
-		v.B = append([]byte{}, v.B...)
-	}
-	v.SS = slices.Clone(v.SS)
-	if v.L != nil {
-		l := make([]store.Value, len(v.L))
-		for i, e := range v.L {
-			l[i] = copyValue(e)
-		}
-		v.L = l
-	}
-	if v.M != nil {
-		m := make(map[string]store.Value, len(v.M))
-		for name, e := range v.M {
-			m[name] = copyValue(e)
-		}
-		v.M = m
-	}
-	return v
-}
-
-func sameItem(a, b store.Item) bool { return maps.EqualFunc(a, b, store.Value.Equal) }
 
 // order compares two values of an ordered kind; both in the store's form.
 func order(a, b store.Value) int {
