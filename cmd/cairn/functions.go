@@ -1,12 +1,33 @@
 package main
 
 import (
-	"errors"
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"time"
 
 	"github.com/cairnstate/cairn/shared/sandbox"
+	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/wiring"
 )
 
-// functions makes the three functions over the sandbox's world.
-func functions(sandbox.World) (map[string]sandbox.Function, error) {
-	return nil, errors.New("the functions are not wired into the sandbox yet")
+// functions makes the three functions over the sandbox's world: the handlers
+// themselves, as they are deployed.
+func functions(w sandbox.World) (map[string]sandbox.Function, error) {
+	s := wiring.New(wiring.Outside{
+		Main: w.Engine.Table(memory.Main), Keys: w.Engine.Table(memory.Keys), Bucket: w.Engine.Bucket(), KMS: w.KMS, DataKey: w.KMSKey,
+		Now: func() time.Time { return w.Now(context.Background()) }, Elapsed: w.Elapsed, Rand: rand.Reader,
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			if !w.Sleep(ctx, d) {
+				return ctx.Err()
+			}
+			return nil
+		},
+		Log: slog.New(w.Log),
+	})
+	out := map[string]sandbox.Function{}
+	for name, h := range s.Functions() {
+		out[name] = sandbox.Function(h)
+	}
+	return out, nil
 }

@@ -28,6 +28,9 @@ type Change struct {
 	Evidence    []Evidence   // to be judged together (reconcile)
 	Checks      []Check
 	Operations  []Declaration
+	// NotForgotten are operations of which the ledger knows nothing, although the
+	// fold could not tell them from ones settled long ago.
+	NotForgotten map[OperationID]bool
 	Absorb      []SignalRef
 	Emptied     []SignalRef
 	Artifacts   []Artifact

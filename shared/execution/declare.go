@@ -160,7 +160,7 @@ func (p *proposer) declareOne(d *Declaration, task TaskID, field string) (Operat
 	id := Identify(p.s.IdentityRoot, task, d.Name, d.Key, d.Args)
 	op := p.operation(id)
 	switch {
-	case op == nil && p.s.MayBeForgotten(id):
+	case op == nil && p.s.MayBeForgotten(id) && !p.c.NotForgotten[id]:
 		// Its slot holds the outcome; the service reads it before it proposes and
 		// never lets such a declaration through.
 		return "", Errorf(OperationMismatch, "the operation was settled long ago; its outcome stands in the ledger").With("operation", string(id))

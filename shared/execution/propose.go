@@ -47,6 +47,17 @@ func Propose(s *State, ref Ref, c *Change, env Environment) (*Proposal, error) {
 	return p.out, nil
 }
 
+// Admit is the first part of Propose, for callers that have to read before they
+// can propose: it says whether the request was done before, and refuses a
+// caller that may not write at all. Errors as Propose.
+func Admit(s *State, c *Change, env Environment) (replay *RequestMemory, err error) {
+	p := &proposer{s: s, c: c, env: env}
+	if m, done, err := p.replay(); err != nil || done {
+		return m, stand(s, err)
+	}
+	return nil, stand(s, p.standing())
+}
+
 // stand adds where the execution stands to an error.
 func stand(s *State, err error) error {
 	if err == nil || s == nil {

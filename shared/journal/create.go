@@ -32,7 +32,9 @@ type Creation struct {
 	With []store.Write
 	// Refused explains a refusal of a part of With: i counts from 0 in With.
 	Refused func(i int, old store.Item) error
-	// Generation, when set, is called with the generation that was chosen and may
+	// RetainAt is when retention looks at it first, in milliseconds; 0: never.
+	RetainAt int64
+	// Prepare, when set, is called with the generation that was chosen and may
 	// adjust Change and With.
 	Prepare func(ref execution.Ref, now int64) error
 }
@@ -183,6 +185,11 @@ func (j *Journal) creation(ref execution.Ref, c *Creation, p *execution.Proposal
 	}
 	if len(c.SubjectTokens) > 0 {
 		head[HeadSubjects] = store.SS(c.SubjectTokens...)
+	}
+	for _, a := range RetainActions(ref.Execution, c.RetainAt) {
+		if set, ok := a.(store.Set); ok {
+			head[set.Attr] = set.Value
+		}
 	}
 	row := RegistryKey(ref)
 	in := store.Transact{Token: token, ValidatedAt: clock.date, Writes: []store.Write{

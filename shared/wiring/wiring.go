@@ -1,0 +1,73 @@
+package wiring
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	checkpointhandler "github.com/cairnstate/cairn/functions/checkpoint/handler"
+	"github.com/cairnstate/cairn/shared/api"
+	"github.com/cairnstate/cairn/shared/artifact"
+	"github.com/cairnstate/cairn/shared/catalog"
+	"github.com/cairnstate/cairn/shared/checkpoint"
+	"github.com/cairnstate/cairn/shared/door"
+	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/ledger"
+	"github.com/cairnstate/cairn/shared/seal"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/view"
+)
+
+// Outside is everything that the services need from outside. Main, Keys,
+// Bucket, KMS, DataKey, Now, Elapsed and Rand are required.
+type Outside struct {
+	Main, Keys store.Table
+	Bucket     store.Bucket
+	KMS        seal.KMS
+	DataKey    string
+	// Now is the wall clock, used for the age of cached keys and nothing else.
+	Now func() time.Time
+	// Elapsed is a clock that only measures time gone by.
+	Elapsed func() time.Duration
+	Rand    io.Reader
+	// Sleep waits between attempts; nil: a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	Epoch int64
+	Log   *slog.Logger // nil: nobody
+}
+
+// Services are the product.
+type Services struct {
+	Journal    *journal.Journal
+	Catalog    *catalog.Catalog
+	Sealer     *seal.Sealer
+	Ledger     *ledger.Ledger
+	Artifacts  *artifact.Store
+	Views      *view.Builder
+	Checkpoint *checkpoint.Service
+
+	log *slog.Logger
+}
+
+// New builds the services.
+func New(o Outside) *Services {
+	table, keys, bucket := store.Metered(o.Main), store.Metered(o.Keys), store.MeteredBucket(o.Bucket)
+	s := &Services{log: o.Log}
+	s.Sealer = seal.New(seal.Options{Keys: keys, KMS: o.KMS, KeyID: o.DataKey, Rand: o.Rand, Now: o.Now})
+	s.Journal = journal.New(journal.Options{Table: table, Bucket: bucket, Sealer: s.Sealer, Elapsed: o.Elapsed, Rand: o.Rand, Sleep: o.Sleep, Epoch: o.Epoch})
+	s.Catalog = &catalog.Catalog{Table: table}
+	s.Artifacts = &artifact.Store{Journal: s.Journal, Bucket: bucket, Catalog: s.Catalog}
+	s.Ledger = &ledger.Ledger{Journal: s.Journal, Artifacts: s.Artifacts, Catalog: s.Catalog}
+	s.Views = &view.Builder{Journal: s.Journal, Ledger: s.Ledger, Artifacts: s.Artifacts}
+	s.Checkpoint = &checkpoint.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Artifacts: s.Artifacts, Views: s.Views}
+	return s
+}
+
+// Functions are the handlers by the function's name.
+func (s *Services) Functions() map[string]door.Handler {
+	o := door.Options{Log: s.log}
+	return map[string]door.Handler{
+		api.Checkpoint: checkpointhandler.New(s.Checkpoint, s.Ledger, s.Artifacts, o),
+	}
+}
