@@ -17,8 +17,9 @@ type Bucket interface {
 	// Head describes the newest version of an object; kind NotFound.
 	Head(ctx context.Context, key string) (ObjectInfo, ObjectMeta, error)
 	// Refresh renews an object's LastModified by copying it onto itself,
-	// conditional on its ETag; kind Exists when the ETag is another.
-	Refresh(ctx context.Context, key, etag string) (ObjectInfo, ObjectMeta, error)
+	// conditional on its ETag; kind Exists when the ETag is another. metadata
+	// replaces the object's, nil keeps it.
+	Refresh(ctx context.Context, key, etag string, metadata map[string]string) (ObjectInfo, ObjectMeta, error)
 	// List gives one page of the newest versions below a prefix, in key order.
 	List(ctx context.Context, in ListObjects) (ObjectPage, ObjectMeta, error)
 	// Versions gives one page of all versions and delete markers below a prefix.
@@ -61,6 +62,9 @@ type PutObject struct {
 	ExpiresTag bool
 	// KMSKey encrypts with this key instead of the bucket's; "" the bucket's.
 	KMSKey string
+	// Metadata stands beside the object in plain text: lower-case names, printable
+	// ASCII, 2 KB of names and values together.
+	Metadata map[string]string
 	// ValidatedAt as in Put.
 	ValidatedAt time.Time
 }
@@ -85,6 +89,7 @@ type ObjectInfo struct {
 	StorageClass string
 	Encryption   string // aws:kms and so on
 	DeleteMarker bool
+	Metadata     map[string]string // as put; nil in listings
 }
 
 // ObjectVersion names one version of an object for removal.
@@ -116,6 +121,7 @@ type PresignPut struct {
 	SHA256    [32]byte
 	MediaType string
 	KMSKey    string
+	Metadata  map[string]string // as in PutObject; the client sends it as headers
 	Expires   time.Duration
 }
 

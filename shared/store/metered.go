@@ -98,8 +98,8 @@ func (b meteredBucket) Head(ctx context.Context, key string) (ObjectInfo, Object
 	return info, m, err
 }
 
-func (b meteredBucket) Refresh(ctx context.Context, key, etag string) (ObjectInfo, ObjectMeta, error) {
-	info, m, err := b.Bucket.Refresh(ctx, key, etag)
+func (b meteredBucket) Refresh(ctx context.Context, key, etag string, metadata map[string]string) (ObjectInfo, ObjectMeta, error) {
+	info, m, err := b.Bucket.Refresh(ctx, key, etag, metadata)
 	chargeObjects(ctx, m)
 	return info, m, err
 }

@@ -38,7 +38,7 @@ func (b *Bucket) PresignPut(ctx context.Context, in store.PresignPut) (store.Pre
 		Bucket: &b.name, Key: &in.Key, IfNoneMatch: aws.String("*"),
 		ContentLength: &in.Bytes, ContentType: mediaType(in.MediaType),
 		ChecksumSHA256:       aws.String(base64.StdEncoding.EncodeToString(in.SHA256[:])),
-		ServerSideEncryption: sse, SSEKMSKeyId: kmsKey,
+		ServerSideEncryption: sse, SSEKMSKeyId: kmsKey, Metadata: in.Metadata,
 	})
 	if err != nil {
 		return store.Presigned{}, call.Fail(err)

@@ -61,7 +61,7 @@ func (b *Bucket) putWhole(ctx context.Context, call *awscall.Call, in store.PutO
 		ContentLength: &in.Bytes, ContentType: mediaType(in.MediaType),
 		ChecksumSHA256:       aws.String(base64.StdEncoding.EncodeToString(in.SHA256[:])),
 		ServerSideEncryption: sse, SSEKMSKeyId: kmsKey,
-		StorageClass: types.StorageClass(in.StorageClass), Tagging: tagging(in),
+		StorageClass: types.StorageClass(in.StorageClass), Tagging: tagging(in), Metadata: in.Metadata,
 	}
 	return repeat(ctx, call, func() error {
 		req.Body = bytes.NewReader(body)
@@ -125,7 +125,7 @@ func (b *Bucket) sendParts(ctx context.Context, whole *awscall.Call, in store.Pu
 		Bucket: &b.name, Key: &in.Key, ContentType: mediaType(in.MediaType),
 		ChecksumAlgorithm: types.ChecksumAlgorithmSha256, ChecksumType: types.ChecksumTypeComposite,
 		ServerSideEncryption: sse, SSEKMSKeyId: kmsKey,
-		StorageClass: types.StorageClass(in.StorageClass), Tagging: tagging(in),
+		StorageClass: types.StorageClass(in.StorageClass), Tagging: tagging(in), Metadata: in.Metadata,
 	})
 	if err != nil {
 		return "", nil, call.Fail(err)

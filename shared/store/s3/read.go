@@ -45,7 +45,7 @@ func (b *Bucket) Get(ctx context.Context, in store.GetObject) (io.ReadCloser, st
 		Key: in.Key, VersionID: aws.ToString(out.VersionId), ETag: aws.ToString(out.ETag),
 		Bytes: wholeSize(aws.ToInt64(out.ContentLength), aws.ToString(out.ContentRange)), SHA256: digest(out.ChecksumSHA256),
 		LastModified: toTime(out.LastModified), MediaType: aws.ToString(out.ContentType),
-		StorageClass: string(out.StorageClass), Encryption: string(out.ServerSideEncryption),
+		StorageClass: string(out.StorageClass), Encryption: string(out.ServerSideEncryption), Metadata: out.Metadata,
 	}
 	return &body{out.Body, call}, info, meta(call), nil
 }
@@ -94,7 +94,7 @@ func (b *Bucket) Head(ctx context.Context, key string) (store.ObjectInfo, store.
 		Key: key, VersionID: aws.ToString(out.VersionId), ETag: aws.ToString(out.ETag),
 		Bytes: aws.ToInt64(out.ContentLength), SHA256: digest(out.ChecksumSHA256),
 		LastModified: toTime(out.LastModified), MediaType: aws.ToString(out.ContentType),
-		StorageClass: string(out.StorageClass), Encryption: string(out.ServerSideEncryption),
+		StorageClass: string(out.StorageClass), Encryption: string(out.ServerSideEncryption), Metadata: out.Metadata,
 	}, m, nil
 }
 
@@ -118,7 +118,7 @@ func (b *Bucket) head(ctx context.Context, key string) (*s3.HeadObjectOutput, st
 // removal. Landed but the answer was lost: a repeat copies the same bytes once
 // more, or finds another ETag where the service made a new one, and ends with
 // Exists.
-func (b *Bucket) Refresh(ctx context.Context, key, etag string) (store.ObjectInfo, store.ObjectMeta, error) {
+func (b *Bucket) Refresh(ctx context.Context, key, etag string, metadata map[string]string) (store.ObjectInfo, store.ObjectMeta, error) {
 	old, m, err := b.head(ctx, key)
 	if err != nil {
 		return store.ObjectInfo{}, m, err
@@ -130,11 +130,14 @@ func (b *Bucket) Refresh(ctx context.Context, key, etag string) (store.ObjectInf
 	if aws.ToString(old.ETag) != etag {
 		return store.ObjectInfo{}, m, call.Refuse(store.Exists, "ETag")
 	}
+	if metadata == nil {
+		metadata = old.Metadata
+	}
 	req := &s3.CopyObjectInput{
 		Bucket: &b.name, Key: &key, CopySource: aws.String(copySource(b.name, key)), CopySourceIfMatch: &etag,
 		// S3 refuses a copy onto itself that changes nothing, unless the metadata
 		// is given anew: the same again.
-		MetadataDirective: types.MetadataDirectiveReplace, ContentType: old.ContentType, Metadata: old.Metadata,
+		MetadataDirective: types.MetadataDirectiveReplace, ContentType: old.ContentType, Metadata: metadata,
 		StorageClass: old.StorageClass, ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
 	}
 	if old.ServerSideEncryption == types.ServerSideEncryptionAwsKms {
@@ -151,7 +154,7 @@ func (b *Bucket) Refresh(ctx context.Context, key, etag string) (store.ObjectInf
 	}
 	info := store.ObjectInfo{
 		Key: key, VersionID: aws.ToString(out.VersionId), Bytes: aws.ToInt64(old.ContentLength),
-		MediaType: aws.ToString(old.ContentType), StorageClass: string(old.StorageClass), Encryption: string(out.ServerSideEncryption),
+		MediaType: aws.ToString(old.ContentType), StorageClass: string(old.StorageClass), Encryption: string(out.ServerSideEncryption), Metadata: metadata,
 	}
 	if r := out.CopyObjectResult; r != nil {
 		info.ETag, info.LastModified, info.SHA256 = aws.ToString(r.ETag), toTime(r.LastModified), digest(r.ChecksumSHA256)

@@ -238,28 +238,35 @@ func (s *bucketSuite) ranges(t *testing.T) {
 func (s *bucketSuite) refresh(t *testing.T) {
 	s.need(t, Refreshing)
 	p := s.Prefix()
-	_, _, err := s.Bucket.Refresh(t.Context(), p+"none", `"x"`)
+	_, _, err := s.Bucket.Refresh(t.Context(), p+"none", `"x"`, nil)
 	kind(t, err, store.NotFound)
 	in := object(p+"x", []byte("body"))
-	in.MediaType = "text/plain"
+	in.MediaType, in.Metadata = "text/plain", map[string]string{"about": "first"}
 	_, err = s.Bucket.Put(t.Context(), in)
 	must(t, err)
 	old, _, err := s.Bucket.Head(t.Context(), p+"x")
 	must(t, err)
-	_, _, err = s.Bucket.Refresh(t.Context(), p+"x", `"00000000000000000000000000000000"`)
+	_, _, err = s.Bucket.Refresh(t.Context(), p+"x", `"00000000000000000000000000000000"`, nil)
 	kind(t, err, store.Exists)
 	if s.Later == nil {
 		time.Sleep(1100 * time.Millisecond) // LastModified has whole seconds
 	}
-	info, _, err := s.Bucket.Refresh(t.Context(), p+"x", old.ETag)
+	info, _, err := s.Bucket.Refresh(t.Context(), p+"x", old.ETag, nil)
 	must(t, err)
 	if info.LastModified.Before(old.LastModified) || s.Later == nil && !info.LastModified.After(old.LastModified) {
 		t.Errorf("modified %v, refreshed %v", old.LastModified, info.LastModified)
 	}
 	now, _, err := s.Bucket.Head(t.Context(), p+"x")
 	must(t, err)
-	if now.Bytes != 4 || now.MediaType != "text/plain" || now.ETag != info.ETag {
+	if now.Bytes != 4 || now.MediaType != "text/plain" || now.ETag != info.ETag || now.Metadata["about"] != "first" {
 		t.Errorf("after refresh: %+v", now)
+	}
+	info, _, err = s.Bucket.Refresh(t.Context(), p+"x", now.ETag, map[string]string{"about": "second"})
+	must(t, err)
+	now, _, err = s.Bucket.Head(t.Context(), p+"x")
+	must(t, err)
+	if now.MediaType != "text/plain" || now.ETag != info.ETag || now.Metadata["about"] != "second" || len(now.Metadata) != 1 {
+		t.Errorf("after refresh with metadata: %+v", now)
 	}
 	s.expect(t, p+"x", []byte("body"))
 }

@@ -105,7 +105,7 @@ func (s *bucketSuite) presignedPut(t *testing.T) {
 	p := s.Prefix()
 	body := []byte("%PDF-1.7 uploaded")
 	presign := func(key string) store.Presigned {
-		u, err := s.Bucket.PresignPut(t.Context(), store.PresignPut{Key: key, Bytes: int64(len(body)), SHA256: sha256.Sum256(body), MediaType: "application/pdf", Expires: time.Minute})
+		u, err := s.Bucket.PresignPut(t.Context(), store.PresignPut{Key: key, Bytes: int64(len(body)), SHA256: sha256.Sum256(body), MediaType: "application/pdf", Metadata: map[string]string{"about": "it"}, Expires: time.Minute})
 		must(t, err)
 		return u
 	}
@@ -114,7 +114,7 @@ func (s *bucketSuite) presignedPut(t *testing.T) {
 		t.Fatalf("status %d: %.200s", status, reply)
 	}
 	s.expect(t, p+"doc", body)
-	if info, _, err := s.Bucket.Head(t.Context(), p+"doc"); err != nil || info.MediaType != "application/pdf" || info.Bytes != int64(len(body)) {
+	if info, _, err := s.Bucket.Head(t.Context(), p+"doc"); err != nil || info.MediaType != "application/pdf" || info.Bytes != int64(len(body)) || info.Metadata["about"] != "it" {
 		t.Errorf("uploaded: %+v, %v", info, err)
 	}
 	// Once there it stays as it is.
@@ -148,6 +148,7 @@ func (s *bucketSuite) presignedPut(t *testing.T) {
 		refusedPut("longer", u.URL, u.Headers, append(other, 'x'))
 		refusedPut("shorter", u.URL, u.Headers, body[:len(body)-1])
 		refusedPut("other type", u.URL, without("Content-Type", "text/html"), body)
+		refusedPut("other metadata", u.URL, without("X-Amz-Meta-About", "other"), body)
 		refusedPut("overwriting", u.URL, without("If-None-Match", ""), body)
 	})
 }
