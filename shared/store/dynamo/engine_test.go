@@ -21,26 +21,18 @@ import (
 // on the way.
 func TestConformance(t *testing.T) {
 	e := enginetest.Open(t)
-	for name, table := range map[string]string{"main": e.Config.Table, "keys": e.Config.KeyTable} {
-		t.Run(name, func(t *testing.T) {
-			storetest.Table(t, func(t *testing.T) storetest.TableHarness {
-				inject := &injector{}
-				cfg := e.AWS
-				cfg.HTTPClient = inject
-				h := storetest.TableHarness{
-					Table:       dynamo.New(dynamo.NewClient(cfg), table, awscall.NewClock(nil), nil),
-					Partition:   func() string { return enginetest.Tenant(t) + "#x" },
-					Unprocessed: inject.unprocessed,
-					Cancel:      inject.cancel,
-					Lacks:       map[storetest.Feature]string{storetest.Units: "MiniStack counts every read as one unit, whatever its size"},
-				}
-				if table == e.Config.KeyTable {
-					h.Lacks[storetest.Indexes] = "the key table has none"
-				}
-				return h
-			})
-		})
-	}
+	storetest.Table(t, func(t *testing.T) storetest.TableHarness {
+		inject := &injector{}
+		cfg := e.AWS
+		cfg.HTTPClient = inject
+		return storetest.TableHarness{
+			Table:       dynamo.New(dynamo.NewClient(cfg), e.Config.Table, awscall.NewClock(nil), nil),
+			Partition:   func() string { return enginetest.Tenant(t) + "#x" },
+			Unprocessed: inject.unprocessed,
+			Cancel:      inject.cancel,
+			Lacks:       map[storetest.Feature]string{storetest.Units: "MiniStack counts every read as one unit, whatever its size"},
+		}
+	})
 }
 
 // injector answers chosen requests itself, in DynamoDB's form.
