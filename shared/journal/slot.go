@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -27,6 +28,9 @@ const (
 	SlotStarted    = "started_at" // ms
 	SlotAt         = "at"         // ms, of the outcome
 	SlotBody       = "b"          // sealed slotBody
+	SlotUnknown    = "unknown"    // somebody reported `unknown`, whatever came later
+	SlotContra     = "contra"     // there are contradictions beside it
+	SlotCallback   = "callback"   // MAC of what the attempt's callback was used for
 )
 
 // Slot is an attempt's place in the ledger: evidence without a fence, first
@@ -49,7 +53,15 @@ type Slot struct {
 	ResultRef   *execution.Artifact
 	Actor       *execution.Actor
 	Source      execution.Source
-	// Contradictions are final outcomes that came after the first.
+	// SawUnknown: somebody reported `unknown` about this attempt, whatever came
+	// later: a `rejected` settles nothing then (M).
+	SawUnknown bool
+	// Contradicted: other final outcomes stand beside the first.
+	Contradicted bool
+	// Callback says what the attempt's callback was used for; nil: not used.
+	Callback []byte
+	// Contradictions are final outcomes that came after the first; only ReadSlots
+	// and ReadAllSlots fill them in.
 	Contradictions []execution.Contradiction
 }
 
@@ -108,7 +120,8 @@ func parseSlot(it store.Item) (*Slot, bool) {
 		return nil, false
 	}
 	return &Slot{Operation: execution.OperationID(op), Attempt: attempt, Generation: it.Int(SlotGeneration), Outcome: execution.Outcome(it.Str(SlotOutcome)), Args: it.Bytes(SlotArgs),
-		Nonce: it.Bytes(SlotNonce), Fence: it.Int(SlotFence), StartedAt: it.Int(SlotStarted), At: it.Int(SlotAt)}, true
+		Nonce: it.Bytes(SlotNonce), Fence: it.Int(SlotFence), StartedAt: it.Int(SlotStarted), At: it.Int(SlotAt),
+		SawUnknown: it.Has(SlotUnknown), Contradicted: it.Has(SlotContra), Callback: it.Bytes(SlotCallback)}, true
 }
 
 // openSlot reads the sealed part, if the outcome is one that this version
@@ -249,6 +262,9 @@ type FillOptions struct {
 	// OnlyEmpty: the slot must not exist at all (recovery closing an attempt of a
 	// `close` operation: a started one is truly uncertain).
 	OnlyEmpty bool
+	// Callback: written through the attempt's callback, for this content; a second
+	// use with other content is RequestMismatch. nil: not through it.
+	Callback []byte
 	// ValidatedAt as in store.Put.
 	ValidatedAt time.Time
 }
@@ -273,8 +289,15 @@ func (j *Journal) FillSlot(ctx context.Context, ref execution.Ref, s *Slot, o Fi
 	if s.Args != nil {
 		up.Actions = append(up.Actions, store.Set{Attr: SlotArgs, Value: store.B(s.Args)})
 	}
+	if s.Outcome == execution.OutcomeUnknown {
+		up.Actions = append(up.Actions, store.Set{Attr: SlotUnknown, Value: store.Bool(true)})
+	}
 	if o.OnlyEmpty {
 		up.Cond = store.NotThere()
+	}
+	if o.Callback != nil {
+		up.Cond = store.All{up.Cond, unusedOr(o.Callback)}
+		up.Actions = append(up.Actions, store.Set{Attr: SlotCallback, Value: store.B(o.Callback)})
 	}
 	for try := 0; ; try++ {
 		_, _, err := j.Table.Update(ctx, up)
@@ -285,6 +308,9 @@ func (j *Journal) FillSlot(ctx context.Context, ref execution.Ref, s *Slot, o Fi
 		if errors.As(err, &cf) {
 			if cf.Old == nil || cf.Old.Int(SlotGeneration) != s.Generation {
 				return nil, false, execution.Errorf(execution.Deleted, "the slot belongs to another generation").With("execution", string(ref.Execution))
+			}
+			if used := cf.Old.Bytes(SlotCallback); o.Callback != nil && used != nil && !bytes.Equal(used, o.Callback) {
+				return nil, false, callbackUsed(ref, s.Operation)
 			}
 			old, err := j.openSlot(ctx, ref, cf.Old, "slot")
 			if err != nil {
