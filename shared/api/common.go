@@ -126,15 +126,13 @@ func (t *Time) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Decimal is an exact decimal number: a JSON number token of at most
-// MaxDecimalText characters whose written exponent is within MaxDecimalExponent.
+// Decimal is an exact decimal number as it was written: a JSON number token.
+// In requests it is what execution.ParseDecimal takes, not negative, and of at
+// most MaxDecimalText characters.
 type Decimal string
 
-// Bounds of a Decimal, so that sums stay short.
-const (
-	MaxDecimalText     = 64
-	MaxDecimalExponent = 100
-)
+// MaxDecimalText bounds a Decimal before anything is made of it.
+const MaxDecimalText = 256
 
 // MarshalJSON writes the token as a number, for encoding/json.
 func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d), nil }

@@ -295,18 +295,11 @@ func (d decoder) decimal(at string, v *jsonx.Value, into reflect.Value) error {
 	if !d.strict {
 		return nil
 	}
-	if token[0] == '-' {
-		return execution.Invalid(at, "must not be negative")
-	}
-	if i := strings.IndexAny(token, "eE"); i >= 0 {
-		if n, err := strconv.Atoi(token[i+1:]); err != nil || n > MaxDecimalExponent || n < -MaxDecimalExponent {
-			return execution.Invalid(at, "its exponent must be from -%d to %d", MaxDecimalExponent, MaxDecimalExponent)
-		}
-	}
 	if len(token) > MaxDecimalText {
 		return execution.Invalid(at, "must have at most %d characters", MaxDecimalText)
 	}
-	return nil
+	_, err := execution.ParseDecimal(at, token, false)
+	return err
 }
 
 func (d decoder) bytes(at string, v *jsonx.Value, into reflect.Value, r *rules) error {
