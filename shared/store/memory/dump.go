@@ -16,7 +16,14 @@ type Dump struct {
 	Items   []json.RawMessage `json:"items"`
 	Objects []Object          `json:"objects"`
 	Keys    []json.RawMessage `json:"keys"`
-	Uploads []store.Upload    `json:"uploads,omitempty"`
+	Uploads []Upload          `json:"uploads,omitempty"`
+}
+
+// Upload is an unfinished multipart upload.
+type Upload struct {
+	Key      string    `json:"key"`
+	UploadID string    `json:"upload_id"`
+	Started  time.Time `json:"started"`
 }
 
 // Object is one version of an object, oldest first within a key.
@@ -38,7 +45,10 @@ type Object struct {
 func (e *Engine) Dump() Dump {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d := Dump{Items: e.table(Main).dump(), Keys: e.table(Keys).dump(), Objects: []Object{}, Uploads: append([]store.Upload(nil), e.bucket.uploads...)}
+	d := Dump{Items: e.table(Main).dump(), Keys: e.table(Keys).dump(), Objects: []Object{}}
+	for _, u := range e.bucket.uploads {
+		d.Uploads = append(d.Uploads, Upload(u))
+	}
 	e.bucket.objects.Scan(func(o *object) bool {
 		for _, v := range o.versions {
 			d.Objects = append(d.Objects, Object{Key: o.key, VersionID: v.id, Body: v.rest, DeleteMarker: v.marker, MediaType: v.media,
@@ -176,16 +186,16 @@ func (b *Bucket) swap(key string, old, v *version) {
 	b.schedule(key, v)
 }
 
-func (b *Bucket) loadUploads(uploads []store.Upload) {
+func (b *Bucket) loadUploads(uploads []Upload) {
 	for _, u := range uploads {
 		known := false
 		for i, x := range b.uploads {
 			if x.Key == u.Key && x.UploadID == u.UploadID {
-				b.uploads[i], known = u, true
+				b.uploads[i], known = store.Upload(u), true
 			}
 		}
 		if !known {
-			b.uploads = append(b.uploads, u)
+			b.uploads = append(b.uploads, store.Upload(u))
 		}
 	}
 }

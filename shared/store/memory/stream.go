@@ -43,20 +43,20 @@ func (e *Engine) record(was, is *row, now time.Time, byTTL bool) {
 	e.stream = append(e.stream, change{e.lastSeq, now, was, is, byTTL})
 }
 
-// TakeRecords takes up to max pending records (0: all) off the stream, oldest
+// TakeRecords takes up to n pending records (0: all) off the stream, oldest
 // first.
-func (e *Engine) TakeRecords(max int) []Record {
+func (e *Engine) TakeRecords(n int) []Record {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if max <= 0 || max > len(e.stream) {
-		max = len(e.stream)
+	if n <= 0 || n > len(e.stream) {
+		n = len(e.stream)
 	}
-	out := make([]Record, max)
-	for i, c := range e.stream[:max] {
+	out := make([]Record, n)
+	for i, c := range e.stream[:n] {
 		out[i] = Record{Sequence: c.sequence, At: c.at, Key: cmp.Or(c.is, c.was).key, Old: c.was.item(), New: c.is.item(), ByTTL: c.byTTL}
 	}
-	clear(e.stream[:max])
-	e.stream = e.stream[max:]
+	clear(e.stream[:n])
+	e.stream = e.stream[n:]
 	return out
 }
 
