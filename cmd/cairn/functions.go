@@ -8,6 +8,7 @@ import (
 
 	"github.com/cairnstate/cairn/shared/sandbox"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/telemetry"
 	"github.com/cairnstate/cairn/shared/wiring"
 )
 
@@ -23,7 +24,7 @@ func functions(w sandbox.World) (map[string]sandbox.Function, error) {
 			}
 			return nil
 		},
-		Log: slog.New(w.Log),
+		Log: slog.New(w.Log), Meter: telemetry.NewMeter(w.Metrics, memory.Main, func() time.Time { return w.Now(context.Background()) }),
 	})
 	out := map[string]sandbox.Function{}
 	for name, h := range s.Functions() {

@@ -8,6 +8,7 @@ import (
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
 // Apply writes one step, with its ending if it has one: on a warm handle one
@@ -41,7 +42,7 @@ func (s *Service) Apply(ctx context.Context, r *api.ApplyRequest) (*api.ApplyRep
 		})
 	if err != nil {
 		if execution.CodeOf(err) == execution.VersionConflict {
-			s.count("StateConflicts", 1)
+			s.count(telemetry.StateConflicts, 1)
 		}
 		return nil, err
 	}
@@ -302,7 +303,7 @@ func (s *Service) applied(ctx context.Context, r *api.ApplyRequest, w *journal.W
 	out := &api.ApplyReply{Standing: s.Views.Standing(h), StateBytes: int64(h.State.Data.Size())}
 	if w.Replay != nil {
 		out.Version, out.Replayed, out.Tip = w.Replay.Version, true, &api.Tip{Version: h.State.Version, Fence: h.State.Fence}
-		s.count("RepeatedRequests", 1)
+		s.count(telemetry.RepeatedRequests, 1)
 	}
 	given, err := s.given(ctx, r, w, known)
 	if err != nil {
@@ -329,7 +330,7 @@ func (s *Service) applied(ctx context.Context, r *api.ApplyRequest, w *journal.W
 	if err := s.ended(ctx, h, out); err != nil {
 		return nil, err
 	}
-	s.count("CheckpointBytes", float64(out.StateBytes))
+	s.count(telemetry.CheckpointBytes, float64(out.StateBytes))
 	if err := api.FitApply(out, api.InlineLimit(r.MaxInlineBytes), s.Views.References(ctx, h)); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
 // Create starts an execution: one transaction. Errors: AlreadyExists,
@@ -70,7 +71,7 @@ func (s *Service) created(h *journal.Handle, replayed bool) *api.CreateReply {
 				out.Fence = h.State.Fence
 			}
 		}
-		s.count("RepeatedRequests", 1)
+		s.count(telemetry.RepeatedRequests, 1)
 	}
 	return out
 }

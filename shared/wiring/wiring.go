@@ -16,6 +16,7 @@ import (
 	"github.com/cairnstate/cairn/shared/ledger"
 	"github.com/cairnstate/cairn/shared/seal"
 	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/telemetry"
 	"github.com/cairnstate/cairn/shared/view"
 )
 
@@ -34,7 +35,8 @@ type Outside struct {
 	// Sleep waits between attempts; nil: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	Epoch int64
-	Log   *slog.Logger // nil: nobody
+	Log   *slog.Logger     // nil: nobody
+	Meter *telemetry.Meter // nil: nobody
 }
 
 // Services are the product.
@@ -47,26 +49,27 @@ type Services struct {
 	Views      *view.Builder
 	Checkpoint *checkpoint.Service
 
-	log *slog.Logger
+	log   *slog.Logger
+	meter *telemetry.Meter
 }
 
 // New builds the services.
 func New(o Outside) *Services {
 	table, keys, bucket := store.Metered(o.Main), store.Metered(o.Keys), store.MeteredBucket(o.Bucket)
-	s := &Services{log: o.Log}
+	s := &Services{log: o.Log, meter: o.Meter}
 	s.Sealer = seal.New(seal.Options{Keys: keys, KMS: o.KMS, KeyID: o.DataKey, Rand: o.Rand, Now: o.Now})
 	s.Journal = journal.New(journal.Options{Table: table, Bucket: bucket, Sealer: s.Sealer, Elapsed: o.Elapsed, Rand: o.Rand, Sleep: o.Sleep, Epoch: o.Epoch})
 	s.Catalog = &catalog.Catalog{Table: table}
 	s.Artifacts = &artifact.Store{Journal: s.Journal, Bucket: bucket, Catalog: s.Catalog}
 	s.Ledger = &ledger.Ledger{Journal: s.Journal, Artifacts: s.Artifacts, Catalog: s.Catalog}
 	s.Views = &view.Builder{Journal: s.Journal, Ledger: s.Ledger, Artifacts: s.Artifacts}
-	s.Checkpoint = &checkpoint.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Artifacts: s.Artifacts, Views: s.Views}
+	s.Checkpoint = &checkpoint.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Artifacts: s.Artifacts, Views: s.Views, Count: o.Meter.Count}
 	return s
 }
 
 // Functions are the handlers by the function's name.
 func (s *Services) Functions() map[string]door.Handler {
-	o := door.Options{Log: s.log}
+	o := door.Options{Log: s.log, Done: s.meter.Done}
 	return map[string]door.Handler{
 		api.Checkpoint: checkpointhandler.New(s.Checkpoint, s.Ledger, s.Artifacts, o),
 	}
