@@ -39,3 +39,5 @@ require (
 	golang.org/x/sync v0.25.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )
+
+ignore ./localstack/node_modules
