@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/store"
@@ -284,9 +283,12 @@ func readUnits(size int, consistent bool) float64 {
 // successor is the smallest string above every string with the prefix; "" when
 // there is none.
 func successor(prefix string) string {
-	s := strings.TrimRight(prefix, "\xff")
-	if s == "" {
+	n := len(prefix)
+	for n > 0 && prefix[n-1] == 0xff {
+		n--
+	}
+	if n == 0 {
 		return ""
 	}
-	return s[:len(s)-1] + string([]byte{s[len(s)-1] + 1})
+	return prefix[:n-1] + string([]byte{prefix[n-1] + 1})
 }

@@ -55,6 +55,8 @@ func (s *tableSuite) queryBounds(t *testing.T) {
 		"prefix":            {store.Query{Prefix: "j#"}, []string{"j#0000", "j#0001", "j#0002", "j#0010", "j#\U0001F600"}},
 		"whole prefix":      {store.Query{Prefix: "head"}, []string{"head"}},
 		"prefix of none":    {store.Query{Prefix: "k"}, nil},
+		"prefix U+FFFD":     {store.Query{Prefix: "\uFFFD"}, []string{"\uFFFD"}},
+		"last prefix":       {store.Query{Prefix: "\U0001F600"}, []string{"\U0001F600"}},
 		"from and to":       {store.Query{From: "j#0001", To: "j#0010"}, []string{"j#0001", "j#0002", "j#0010"}},
 		"between":           {store.Query{From: "j#00005", To: "j#0009"}, []string{"j#0001", "j#0002"}},
 		"one":               {store.Query{From: "j#0001", To: "j#0001"}, []string{"j#0001"}},
