@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
@@ -180,8 +181,9 @@ func (j *Journal) creation(ref execution.Ref, c *Creation, p *execution.Proposal
 	}
 	lease := p.Entry.At + p.State.LeaseSeconds*1000
 	head := newHead(p.State, p.Entry, lease)
-	if len(c.LabelTokens) > 0 {
-		head[HeadLabels] = store.SS(c.LabelTokens...)
+	labels := append(slices.Clone(c.LabelTokens), ancestorTokens(ref.Tenant, c.Change.Created)...)
+	if len(labels) > 0 {
+		head[HeadLabels] = store.SS(labels...)
 	}
 	if len(c.SubjectTokens) > 0 {
 		head[HeadSubjects] = store.SS(c.SubjectTokens...)
@@ -201,7 +203,7 @@ func (j *Journal) creation(ref execution.Ref, c *Creation, p *execution.Proposal
 	if p.State.Owner != "" {
 		in.Writes = append(in.Writes, store.Write{Put: &store.Put{Item: TimerItem(ref, "lease", lease)}})
 	}
-	in.Writes = append(in.Writes, SelectorWrites(ref, c.LabelTokens)...)
+	in.Writes = append(in.Writes, SelectorWrites(ref, labels)...)
 	in.Writes = append(in.Writes, SelectorWrites(ref, c.SubjectTokens)...)
 	in.Writes = append(in.Writes, c.With...)
 	return in, nil

@@ -23,7 +23,12 @@ func (j *Journal) At(ctx context.Context, t execution.TenantID, e execution.Exec
 	if floor := max(now.Head.Floor, now.Head.FirstVersion); version < floor {
 		return nil, execution.Errorf(execution.HistoryPruned, "that version is no longer kept").With("execution", string(e)).With("floor", floor).With("version", now.State.Version)
 	}
-	h, err := j.cold(ctx, execution.Ref{Tenant: t, Execution: e}, &version)
+	var h *Handle
+	if j.archived(now.State, version) {
+		h, err = j.fromVault(ctx, now, version)
+	} else {
+		h, err = j.cold(ctx, execution.Ref{Tenant: t, Execution: e}, &version)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ type Options struct {
 	Rand io.Reader
 	// Sleep waits between attempts; nil: a timer that the context can end.
 	Sleep func(ctx context.Context, d time.Duration) error
+	// Vault serves entries that lie in an archive; nil: there are no archives.
+	Vault Vault
 	// Epoch ranks fences above all older ones (restore of the table).
 	Epoch int64
 	// InlineBody and SnapshotBytes override the limits of the same name; 0: those.

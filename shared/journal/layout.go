@@ -276,4 +276,6 @@ func fromItem(it store.Item) (*stored, bool) {
 	return s, true
 }
 
-func isStub(it store.Item) bool { return it.Str(attrKind) == KindStub }
+// isStub reports an item that holds a slot but no content: a deletion closed or
+// removed what was there.
+func isStub(it store.Item) bool { return it.Str(attrKind) == KindStub || isClosing(it) }

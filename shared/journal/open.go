@@ -208,7 +208,8 @@ func (j *Journal) cold(ctx context.Context, ref execution.Ref, at *int64) (*Hand
 		}
 		for _, it := range page.Items {
 			if isStub(it) {
-				return nil, execution.Errorf(execution.Deleted, "the execution is deleted").With("execution", string(ref.Execution))
+				// Closed or removed: the head tells (open).
+				return nil, integrity(ref, 0, "the journal is closed")
 			}
 			s, ok := fromItem(it)
 			if !ok {
