@@ -29,8 +29,10 @@ type alarm struct {
 // traffic; rates, not counts, where traffic matters.
 func (c *Cairn) alarmList() []alarm {
 	list := []alarm{
-		{name: "RecoverySuccess", metric: c.recoveryRate(), threshold: 90, below: true, of: 2, periods: 3,
-			description: "Less than 90 % of due executions could be handed over or moved on; the others stay due and are tried again."},
+		// The rate itself is on the dashboard: an alarm on a calculated metric is one
+		// that the local engine cannot deploy.
+		{name: "RecoveryFailures", metric: c.sum(telemetry.RecoveryFailure), threshold: 1, of: 3, periods: 3,
+			description: "Due executions could not be handed over or moved on for 15 minutes; they stay due and are tried again."},
 		{name: "StateConflicts", metric: c.sum(telemetry.StateConflicts), threshold: 100, of: 3, periods: 3,
 			description: "100 and more refused writes in 5 minutes: several workers believe they own the same executions."},
 		{name: "CheckpointSize", metric: c.metric(telemetry.CheckpointBytes, "Maximum"), threshold: 0.8 * execution.MaxStateBytes, of: 1, periods: 1,

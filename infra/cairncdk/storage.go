@@ -1,6 +1,8 @@
 package cairncdk
 
 import (
+	"strconv"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -123,25 +125,37 @@ func (c *Cairn) makeBucket() {
 		ServerAccessLogsBucket: c.props.AccessLogs,
 		LifecycleRules:         c.lifecycle(),
 	})
-	c.Bucket.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-		Sid:        jsii.String("RefuseOtherEncryption"),
-		Effect:     awsiam.Effect_DENY,
-		Principals: &[]awsiam.IPrincipal{awsiam.NewAnyPrincipal()},
-		Actions:    jsii.Strings("s3:PutObject"),
-		Resources:  &[]*string{c.Bucket.ArnForObjects(jsii.String("*"))},
-		// Without the header the bucket's own encryption applies, so only a header
-		// that says something else is refused.
-		Conditions: &map[string]any{
-			"Null":            map[string]any{"s3:x-amz-server-side-encryption": "false"},
-			"StringNotEquals": map[string]any{"s3:x-amz-server-side-encryption": "aws:kms"},
-		},
-	}))
+	// Without the header the bucket's own encryption applies, so only a header that
+	// says something else is refused.
+	c.refusePut("RefuseOtherEncryption", map[string]any{
+		"Null":            map[string]any{"s3:x-amz-server-side-encryption": "false"},
+		"StringNotEquals": map[string]any{"s3:x-amz-server-side-encryption": "aws:kms"},
+	})
+	// A put is signed with the time of the read that validated it: one that wakes
+	// up later than the validation window must not land (S3 alone would take it
+	// for 15 minutes). Upload URLs live longer and are create-only by digest.
+	c.refusePut("RefuseLatePuts", map[string]any{
+		"StringEquals":       map[string]any{"s3:authType": "REST-HEADER"},
+		"NumericGreaterThan": map[string]any{"s3:signatureAge": strconv.FormatInt(store.Window.Milliseconds(), 10)},
+	})
 	if c.props.AccessLogs == nil {
 		suppress(c.Bucket, suppression{
 			Rule:   "AwsSolutions-S1",
 			Reason: "Server access logs are the account's choice (Props.AccessLogs): they hold every object key, and CloudTrail data events cover the same.",
 		})
 	}
+}
+
+// refusePut refuses, whoever asks, to write an object under the conditions.
+func (c *Cairn) refusePut(sid string, conditions map[string]any) {
+	c.Bucket.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Sid:        &sid,
+		Effect:     awsiam.Effect_DENY,
+		Principals: &[]awsiam.IPrincipal{awsiam.NewAnyPrincipal()},
+		Actions:    jsii.Strings("s3:PutObject"),
+		Resources:  &[]*string{c.Bucket.ArnForObjects(jsii.String("*"))},
+		Conditions: &conditions,
+	}))
 }
 
 func (c *Cairn) lifecycle() *[]*awss3.LifecycleRule {

@@ -74,6 +74,9 @@ func TestBucket(t *testing.T) {
 		{Effect: "Deny", Actions: []string{"s3:*"}, Conditions: "{NumericLessThan={s3:TlsVersion=1.2}}", Resources: []string{"${Bucket.Arn}", "${Bucket.Arn}/*"}},
 		{Sid: "RefuseOtherEncryption", Effect: "Deny", Actions: []string{"s3:PutObject"}, Resources: []string{"${Bucket.Arn}/*"},
 			Conditions: "{Null={s3:x-amz-server-side-encryption=false}, StringNotEquals={s3:x-amz-server-side-encryption=aws:kms}}"},
+		// The validation window, 5 minutes, for objects.
+		{Sid: "RefuseLatePuts", Effect: "Deny", Actions: []string{"s3:PutObject"}, Resources: []string{"${Bucket.Arn}/*"},
+			Conditions: "{NumericGreaterThan={s3:signatureAge=300000}, StringEquals={s3:authType=REST-HEADER}}"},
 	} {
 		want.Principals = []string{"AWS *"}
 		if !slices.ContainsFunc(policy, func(s synth.Statement) bool { return fmt.Sprint(s) == fmt.Sprint(want) }) {
