@@ -1,0 +1,9 @@
+// Command recover is the recover function's Lambda process.
+package main
+
+import (
+	"github.com/cairnstate/cairn/functions/internal/process"
+	"github.com/cairnstate/cairn/shared/api"
+)
+
+func main() { process.Start(api.Recover) }

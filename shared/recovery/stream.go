@@ -1,0 +1,178 @@
+package recovery
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/cairnstate/cairn/shared/api"
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/telemetry"
+)
+
+// Event answers payloads that are no requests: batches of the main table's
+// stream and the schedule's event. handled false: it is neither.
+func (s *Service) Event(ctx context.Context, payload []byte) (reply []byte, handled bool, err error) {
+	var e struct {
+		Records *[]json.RawMessage
+		Action  *json.RawMessage `json:"action"`
+		Source  string           `json:"source"`
+	}
+	if json.Unmarshal(payload, &e) != nil || e.Action != nil {
+		return nil, false, nil
+	}
+	switch {
+	case e.Records != nil:
+		reply, err = json.Marshal(s.Stream(ctx, *e.Records))
+		return reply, true, err
+	case e.Source == "cairn.schedule" || e.Source == "aws.events" || e.Source == "aws.scheduler":
+		out, err := s.Sweep(ctx, &api.SweepRequest{Limit: execution.MaxListLimit})
+		if err != nil {
+			return nil, true, err
+		}
+		reply, err = api.EncodeReply(out)
+		return reply, true, err
+	}
+	return nil, false, nil
+}
+
+// BatchReply names the record from which a batch is to be delivered again.
+type BatchReply struct {
+	Failures []BatchFailure `json:"batchItemFailures"`
+}
+
+// BatchFailure is one record by its exact sequence number.
+type BatchFailure struct {
+	Item string `json:"itemIdentifier"`
+}
+
+// Stream handles a batch of stream records in order. It stops at the first one
+// that fails and names it, so that nothing after it is done twice; Lambda
+// delivers the batch from there again, and gives up on a record that keeps
+// failing (dead-letter queue). Records of executions that merely cannot be
+// recovered now do not fail: their alarm is set.
+//
+// An execution is looked at once per batch: the first look sees what all of the
+// batch's records tell of.
+func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchReply {
+	out := BatchReply{Failures: []BatchFailure{}}
+	looked := map[string]bool{}
+	for _, raw := range records {
+		r, ok := parseRecord(raw)
+		if !ok {
+			s.count(telemetry.RecoveryFailure, 1)
+			if r.sequence == "" {
+				continue // nothing to name it by, and the sweep finds what it rang for
+			}
+			out.Failures = append(out.Failures, BatchFailure{r.sequence})
+			return out
+		}
+		t, e, rings := r.rings()
+		if !rings || looked[execution.PartitionKey(t, e)] {
+			continue
+		}
+		looked[execution.PartitionKey(t, e)] = true
+		if _, err := s.look(ctx, t, e); err != nil {
+			if code := execution.CodeOf(err); code != execution.Throttled && code != execution.Unavailable && code != execution.Internal {
+				continue // it says so on its head; a repeat would say the same
+			}
+			if s.stillDue(ctx, t, e) {
+				out.Failures = append(out.Failures, BatchFailure{r.sequence})
+				return out
+			}
+		}
+	}
+	return out
+}
+
+// stillDue reports whether an execution whose look failed has no later alarm: one
+// whose target could not be reached has.
+func (s *Service) stillDue(ctx context.Context, t execution.TenantID, e execution.ExecutionID) bool {
+	head, clock, err := s.Journal.ReadHead(ctx, t, e)
+	return err != nil || head != nil && head.DueAt > 0 && head.DueAt <= s.Journal.NowOf(clock)
+}
+
+// record is what recovery needs of a stream record.
+type record struct {
+	sequence, name string
+	key            store.Key
+	at             int64 // ApproximateCreationDateTime in ms; 0: not said
+	due            int64 // of the new image; 0: none or not said
+	image          bool
+}
+
+// attribute is DynamoDB's JSON of a value, as far as it matters here.
+type attribute struct {
+	S *string
+	N *string
+}
+
+// parseRecord reads a record of whatever shape; ok false: it is malformed, and
+// its sequence number is there if it could be read.
+func parseRecord(raw json.RawMessage) (r record, ok bool) {
+	var outer struct {
+		Name     json.RawMessage `json:"eventName"`
+		DynamoDB json.RawMessage `json:"dynamodb"`
+	}
+	var d map[string]json.RawMessage
+	if json.Unmarshal(raw, &outer) != nil || json.Unmarshal(outer.DynamoDB, &d) != nil {
+		return r, false
+	}
+	if json.Unmarshal(d["SequenceNumber"], &r.sequence) != nil {
+		return r, false
+	}
+	var keys map[string]attribute
+	if json.Unmarshal(outer.Name, &r.name) != nil || json.Unmarshal(d["Keys"], &keys) != nil {
+		return r, false
+	}
+	pk, sk := keys[store.AttrPK].S, keys[store.AttrSK].S
+	if pk == nil || sk == nil {
+		return r, false
+	}
+	r.key = store.Key{PK: *pk, SK: *sk}
+	var at json.Number
+	if json.Unmarshal(d["ApproximateCreationDateTime"], &at) == nil {
+		if f, err := at.Float64(); err == nil && f > 0 {
+			if f < 1e11 { // seconds; some sources say milliseconds
+				f *= 1000
+			}
+			r.at = int64(f)
+		}
+	}
+	var image map[string]json.RawMessage
+	if json.Unmarshal(d["NewImage"], &image) == nil && image != nil {
+		r.image = true
+		var due attribute
+		if json.Unmarshal(image[journal.HeadDue], &due) == nil && due.N != nil {
+			r.due, _ = strconv.ParseInt(*due.N, 10, 64)
+		}
+	}
+	return r, true
+}
+
+// rings reports whether a record may tell that an execution is due: one of its
+// timers went, or its head changed and is due by then. Whether it is due now is
+// decided by a read.
+func (r record) rings() (t execution.TenantID, e execution.ExecutionID, yes bool) {
+	t, e, ok := execution.ParsePartitionKey(r.key.PK)
+	if !ok {
+		return t, e, false // none of ours
+	}
+	switch kind, timer := strings.CutPrefix(r.key.SK, journal.TimerPrefix); {
+	case timer:
+		return t, e, r.name == "REMOVE" && (kind == "lease" || kind == "wake" || kind == "reconcile")
+	case r.key.SK == journal.SKHead && r.name != "REMOVE":
+		if r.image && (r.due == 0 || r.at > 0 && r.due > r.at+headSlack) {
+			return t, e, false
+		}
+		return t, e, true
+	}
+	return t, e, false
+}
+
+// headSlack is how much later than its record a head may be due and still be
+// looked at for it: stream times are whole seconds.
+const headSlack = 2000
