@@ -1,4 +1,4 @@
-package main
+package sandboxed
 
 import (
 	"context"
@@ -12,9 +12,8 @@ import (
 	"github.com/cairnstate/cairn/shared/wiring"
 )
 
-// functions makes the three functions over the sandbox's world: the handlers
-// themselves, as they are deployed.
-func functions(w sandbox.World) (map[string]sandbox.Function, error) {
+// Functions makes the three functions over the world (sandbox.Build).
+func Functions(w sandbox.World) (map[string]sandbox.Function, error) {
 	s := wiring.New(wiring.Outside{
 		Main: w.Engine.Table(memory.Main), Keys: w.Engine.Table(memory.Keys), Bucket: w.Engine.Bucket(), KMS: w.KMS, DataKey: w.KMSKey,
 		Now: func() time.Time { return w.Now(context.Background()) }, Elapsed: w.Elapsed, Rand: rand.Reader,
