@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
@@ -23,6 +24,11 @@ const (
 // Catalog reads and writes a tenant's records. Safe for concurrent use.
 type Catalog struct {
 	Table store.Table
+	// Elapsed measures how long settings were remembered (Current); nil: they are
+	// not.
+	Elapsed func() time.Duration
+
+	known remembered
 }
 
 // Workflow gives a workflow, nil when it was never set. A record that cannot be
@@ -65,6 +71,7 @@ func (c *Catalog) Settings(ctx context.Context, t execution.TenantID) (api.Setti
 
 // SetSettings stores a tenant's settings.
 func (c *Catalog) SetSettings(ctx context.Context, t execution.TenantID, s api.Settings) error {
+	defer c.forget(t) // also when the outcome is unknown
 	return c.put(ctx, t, SettingsKey, s)
 }
 

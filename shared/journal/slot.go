@@ -78,6 +78,25 @@ type slotBody struct {
 	Source      execution.Source    `json:"s,omitempty"`
 }
 
+// UnmarshalJSON keeps an explicit null of the result, which encoding/json would
+// make absent.
+func (b *slotBody) UnmarshalJSON(p []byte) error {
+	type plain slotBody
+	if err := json.Unmarshal(p, (*plain)(b)); err != nil || b.Result != nil {
+		return err
+	}
+	var raw struct {
+		Result json.RawMessage `json:"r"`
+	}
+	if err := json.Unmarshal(p, &raw); err != nil {
+		return err
+	}
+	if string(raw.Result) == "null" {
+		b.Result = jsonx.NewNull()
+	}
+	return nil
+}
+
 func slotPlace(ref execution.Ref, s *Slot, kind string) seal.Place {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(s.At))
 	plain = append(plain, s.Outcome...)
