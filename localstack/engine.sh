@@ -88,9 +88,10 @@ ENV
   local detach=(nohup)
   command -v setsid >/dev/null 2>&1 && detach=(setsid nohup)
   # A proxy or a CA bundle of the developer's machine has no business between
-  # the engine and the functions it starts.
-  env -u AWS_CA_BUNDLE -u AWS_ENDPOINT_URL -u HTTP_PROXY -u HTTPS_PROXY -u http_proxy -u https_proxy \
-    GATEWAY_PORT="$port" BIND_HOST=127.0.0.1 SFTP_ENABLED=0 IOT_MTLS_ENABLED=0 \
+  # the engine and the functions it starts. They find it by AWS_ENDPOINT_URL,
+  # which it hands on from its own environment.
+  env -u AWS_CA_BUNDLE -u HTTP_PROXY -u HTTPS_PROXY -u http_proxy -u https_proxy \
+    AWS_ENDPOINT_URL="http://127.0.0.1:$port" GATEWAY_PORT="$port" BIND_HOST=127.0.0.1 SFTP_ENABLED=0 IOT_MTLS_ENABLED=0 \
     TMPDIR="$dir/tmp" STATE_DIR="$dir/tmp/state" S3_DATA_DIR="$dir/tmp/s3" \
     "${detach[@]}" "$dir/venv/bin/python" "$dir/venv/bin/ministack" > "$dir/log" 2>&1 < /dev/null 9>&- &
   printf '%s\n' "$!" > "$pid_file"
