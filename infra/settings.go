@@ -55,6 +55,7 @@ var known = map[string]func(s *settings, value string) error{
 			"forever": func() { s.LogRetention = awslogs.RetentionDays_INFINITE },
 		})
 	},
+	"epoch":            func(s *settings, v string) error { return number(v, &s.Epoch) },
 	"memoryMB":         func(s *settings, v string) error { return number(v, &s.MemoryMB) },
 	"recoveryDays":     func(s *settings, v string) error { return number(v, &s.RecoveryDays) },
 	"keyRecoveryDays":  func(s *settings, v string) error { return number(v, &s.KeyRecoveryDays) },
@@ -62,11 +63,6 @@ var known = map[string]func(s *settings, value string) error{
 	"archiveClass":     func(s *settings, v string) error { s.ArchiveClass = v; return nil },
 	"archiveAfterDays": func(s *settings, v string) error { return number(v, &s.ArchiveAfterDays) },
 	"indexAttributes":  func(s *settings, v string) error { s.IndexAttributes = list(v); return nil },
-	"epoch": func(s *settings, v string) error {
-		n, err := strconv.ParseUint(v, 10, 32)
-		s.Epoch = uint32(n)
-		return err
-	},
 	"tenantRole": func(s *settings, v string) error {
 		on, err := strconv.ParseBool(v)
 		s.TenantRole = on

@@ -35,7 +35,7 @@ func TestSettings(t *testing.T) {
 // A setting that is misspelt or makes no sense stops the app; all are named.
 func TestWrongSettings(t *testing.T) {
 	_, err := parseSettings(map[string]any{
-		"cairn:memoryMb": 1024, "cairn:architecture": "x86", "cairn:removalPolicy": "RETAIN", "cairn:epoch": "-1",
+		"cairn:memoryMb": 1024, "cairn:architecture": "x86", "cairn:removalPolicy": "RETAIN", "cairn:epoch": "one",
 		"cairn:tenantRole": "yes please", "cairn:reservedConcurrency": "checkpoint", "cairn:noncurrentDays": "30d",
 	})
 	if err == nil {

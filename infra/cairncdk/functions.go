@@ -99,7 +99,7 @@ func (c *Cairn) environment(name string) *map[string]*string {
 		"CAIRN_KEY_TABLE": c.KeyTable.TableName(),
 		"CAIRN_BUCKET":    c.Bucket.BucketName(),
 		"CAIRN_DATA_KEY":  c.DataKey.KeyArn(),
-		"CAIRN_EPOCH":     jsii.String(strconv.FormatUint(uint64(c.props.Epoch), 10)),
+		"CAIRN_EPOCH":     jsii.String(strconv.Itoa(c.props.Epoch)),
 	}
 	if role := c.TenantRoles[name]; role != nil {
 		env["CAIRN_TENANT_ROLE"] = role.RoleArn()

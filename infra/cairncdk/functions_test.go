@@ -186,7 +186,7 @@ func TestExisting(t *testing.T) {
 // Wrong props are all reported, and nothing is made of them.
 func TestWrongProps(t *testing.T) {
 	result := template(t, cairncdk.Props{
-		MemoryMB: 64, RecoveryDays: 36, KeyRecoveryDays: -1, NoncurrentDays: -1,
+		MemoryMB: 64, RecoveryDays: 36, KeyRecoveryDays: -1, NoncurrentDays: -1, Epoch: -1,
 		ReservedConcurrency: map[string]int{"purge": 0},
 		ArchiveClass:        "DEEP_ARCHIVE", ArchiveAfterDays: 1,
 		SecurityGroups: []awsec2.ISecurityGroup{},
@@ -194,7 +194,7 @@ func TestWrongProps(t *testing.T) {
 		Targets:        cairncdk.Targets{Functions: []string{"my-function"}},
 	}, nil)
 	for _, want := range []string{
-		"MemoryMB is 64", "RecoveryDays is 36", "KeyRecoveryDays is -1", "NoncurrentDays is -1", `ReservedConcurrency names "purge"`,
+		"MemoryMB is 64", "RecoveryDays is 36", "KeyRecoveryDays is -1", "NoncurrentDays is -1", "Epoch is -1", `ReservedConcurrency names "purge"`,
 		"ReservedConcurrency of purge is 0", `ArchiveClass "DEEP_ARCHIVE"`, "ArchiveAfterDays is 1", "need a Vpc", `"arn:aws:kms:*:*:key/*"`, `"my-function"`,
 	} {
 		if !slices.ContainsFunc(result.Messages, func(m string) bool { return strings.HasPrefix(m, "ERROR") && strings.Contains(m, want) }) {

@@ -2,6 +2,7 @@ package cairncdk
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -86,8 +87,8 @@ type Props struct {
 	IndexAttributes []string
 
 	// Epoch is raised by one after the main table was restored from a backup, so
-	// that new fences outrank all older ones.
-	Epoch uint32
+	// that new fences outrank all older ones. At most 2^31 - 1.
+	Epoch int
 	// TenantRole makes each function work on a tenant's data under a role session
 	// that is tagged with the tenant and can reach no other's.
 	TenantRole bool
@@ -163,6 +164,7 @@ func (p Props) problems() []string {
 	within("MemoryMB", p.MemoryMB, minMemoryMB, maxMemoryMB)
 	within("RecoveryDays", p.RecoveryDays, 1, maxRecoveryDays)
 	within("KeyRecoveryDays", p.KeyRecoveryDays, 1, maxRecoveryDays)
+	within("Epoch", p.Epoch, 0, math.MaxInt32)
 	within("NoncurrentDays", p.NoncurrentDays, 1, 36500)
 	for _, name := range sortedKeys(p.ReservedConcurrency) {
 		if !slices.Contains(Functions, name) {
