@@ -173,6 +173,8 @@ type SlotView struct {
 	ResultRef   *Ref              `json:"result_ref,omitzero"`
 	At          *Time             `json:"at,omitzero"`
 	Actor       *Actor            `json:"actor,omitzero"`
+	// Contradictions are final outcomes that came after the one above.
+	Contradictions []Contradiction `json:"contradictions,omitzero"`
 }
 
 // Contradiction is a final outcome that came after another one.

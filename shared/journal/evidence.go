@@ -15,6 +15,9 @@ import (
 // carries as ValidatedAt.
 func (c Clock) Date() time.Time { return c.date }
 
+// Token is a fresh transaction token.
+func (j *Journal) Token() (string, error) { return j.token() }
+
 // LiveHead reads the head of an execution that evidence may come to. Errors:
 // NotFound or Deleted where there is none, Deleted {in_progress} while it is
 // being deleted, Deleted {expired} past its time, Integrity for a status that
