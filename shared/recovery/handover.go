@@ -420,7 +420,7 @@ func (s *Service) quarantine(ctx context.Context, t execution.TenantID, e execut
 	}
 	due := journal.Due{At: now + backoff(head.Polls, pollFirst, pollMost), Kind: head.DueKind}
 	acts := append(journal.DueActions(e, due), store.Set{Attr: journal.HeadQuarantine, Value: store.S(string(code))}, store.Set{Attr: journal.HeadPolls, Value: store.N(head.Polls + 1)})
-	_, _, err = s.Table.Update(ctx, store.Update{Key: journal.HeadKey(head.PK()), Actions: acts, ValidatedAt: clock.ValidatedAt(),
+	_, _, err = s.Table.Update(ctx, store.Update{Key: journal.HeadKey(head.PK()), Actions: acts, ValidatedAt: clock.Date(),
 		Cond: store.All{store.Eq(journal.HeadGeneration, store.N(head.Generation)), dueAsRead(head)}})
 	s.count(telemetry.RecoveryFailure, 1)
 	s.emit(ctx, "quarantine", head.Ref, map[string]any{"code": string(code)})

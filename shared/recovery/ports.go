@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
@@ -47,6 +48,9 @@ type Question struct {
 	Fence  int64          `json:"fence,omitempty"`
 	Config ResolverConfig `json:"-"`
 }
+
+// JSON is the question as a resolver receives it.
+func (q Question) JSON() ([]byte, error) { return json.Marshal(q) }
 
 // Answer is what the system said: the bytes of one JSON value, a finding as in
 // `reconcile`, checked by the caller of Ask.
