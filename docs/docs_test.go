@@ -187,3 +187,34 @@ func TestNamedTestsExist(t *testing.T) {
 		t.Error("no document names a test")
 	}
 }
+
+// Every alarm of the stack has a runbook under its name, every metric a line.
+// The stack is a module of its own, so its source is read as text.
+func TestAlarmsHaveRunbooks(t *testing.T) {
+	t.Parallel()
+	text := read(t, "OPERATIONS.md")
+	headings := strings.Join(heading.FindAllString(text, -1), "\n")
+	source := read(t, "../infra/cairncdk/observe.go")
+	names := regexp.MustCompile(`\{name: "(\w+)"`).FindAllStringSubmatch(source, -1)
+	for _, function := range []string{"Checkpoint", "Recover", "Retention"} {
+		names = append(names, []string{"", function + "Throttled"})
+	}
+	names = append(names, []string{"", "RecoverStreamLag"}, []string{"", "RetentionStreamLag"})
+	if len(names) < 10 {
+		t.Fatalf("only %d alarms found", len(names))
+	}
+	for _, m := range names {
+		if !regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(headings) {
+			t.Errorf("OPERATIONS.md has no runbook for the alarm %s", m[1])
+		}
+	}
+	metrics := regexp.MustCompile(`(?m)^\t(\w+)\s+= "(\w+)"$`).FindAllStringSubmatch(read(t, "../shared/telemetry/names.go"), -1)
+	if len(metrics) < 5 {
+		t.Fatalf("only %d metrics found", len(metrics))
+	}
+	for _, m := range metrics {
+		if !strings.Contains(text, "| `"+m[2]+"` |") {
+			t.Errorf("OPERATIONS.md does not explain the metric %s", m[2])
+		}
+	}
+}
