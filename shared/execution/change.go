@@ -24,20 +24,20 @@ type Change struct {
 	// At most one of State, Patch and Merge.
 	State, Patch, Merge *jsonx.Value
 
-	Outcomes    []Settlement // of the owner: what it learned
-	Evidence    []Evidence   // to be judged together (reconcile)
-	Checks      []Check
-	Operations  []Declaration
+	Outcomes   []Settlement // of the owner: what it learned
+	Evidence   []Evidence   // to be judged together (reconcile)
+	Checks     []Check
+	Operations []Declaration
 	// NotForgotten are operations of which the ledger knows nothing, although the
 	// fold could not tell them from ones settled long ago.
 	NotForgotten map[OperationID]bool
-	Absorb      []SignalRef
-	Emptied     []SignalRef
-	Artifacts   []Artifact
-	Spend       map[string]string // exact decimals, not negative
-	Labels      map[string]string
-	Subjects    []string
-	Permissions *Permissions
+	Absorb       []SignalRef
+	Emptied      []SignalRef
+	Artifacts    []Artifact
+	Spend        map[string]string // exact decimals, not negative
+	Labels       map[string]string
+	Subjects     []string
+	Permissions  *Permissions
 
 	Wait     *Wait
 	Complete *Completion

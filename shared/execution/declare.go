@@ -49,9 +49,10 @@ func findingOf(o Outcome) Finding {
 // judge takes in the evidence of a reconciliation, all of an operation's
 // together.
 func (p *proposer) judge() error {
-	seen := map[OperationID]bool{}
-	for i := range p.c.Evidence {
-		ev := &p.c.Evidence[i]
+	seen, verdicts := map[OperationID]bool{}, map[OperationID]bool{}
+	evidence := slices.Clone(p.c.Evidence)
+	for i := range evidence {
+		ev := &evidence[i]
 		field := fmt.Sprintf("evidence[%d]", i)
 		op := p.operation(ev.Operation)
 		if op == nil {
@@ -66,6 +67,10 @@ func (p *proposer) judge() error {
 		if ev.Attempt > op.Attempt || ev.Finding == Decided && ev.Attempt != op.Attempt {
 			return Invalid(field+".attempt", "must be the current attempt").With("attempt", op.Attempt)
 		}
+		if ev.Finding == Decided && verdicts[ev.Operation] {
+			return Invalid(field, "a second verdict on one operation")
+		}
+		verdicts[ev.Operation] = verdicts[ev.Operation] || ev.Finding == Decided
 		if ev.Finding == Found && slotBound(ev.Outcome) && ev.Source != FromLedger && ev.Source != FromSlot {
 			return Invalid(field+".outcome", "comes from proof or a verdict only: say not_found, or decided")
 		}
@@ -80,7 +85,7 @@ func (p *proposer) judge() error {
 	for _, id := range sortedIDs(seen) {
 		op := p.operation(id)
 		mine := make([]Evidence, 0, 1)
-		for _, ev := range p.c.Evidence {
+		for _, ev := range evidence {
 			if ev.Operation == id {
 				mine = append(mine, ev)
 			}
@@ -103,9 +108,8 @@ func sortedIDs(m map[OperationID]bool) []OperationID {
 func (p *proposer) take(op *Operation, evs []Evidence) {
 	j := Judge(op, evs, p.env.Now)
 	b := &p.entry.Body
-	if j.Contradiction {
-		p.out.Contradictions++
-	}
+	p.out.Contradictions += len(j.Contradictions)
+	b.Outcomes = append(b.Outcomes, j.Contradictions...)
 	if j.Settle != nil {
 		b.Outcomes = append(b.Outcomes, *j.Settle)
 		if j.NeedsSlot {
@@ -115,6 +119,9 @@ func (p *proposer) take(op *Operation, evs []Evidence) {
 	b.Evidence = append(b.Evidence, j.Keep...)
 	f := Folder{s: State{Operations: map[OperationID]*Operation{op.ID: op}, Open: 1}}
 	f.own.ops = true
+	for i := range j.Contradictions {
+		f.settle(&j.Contradictions[i], p.entry)
+	}
 	if j.Settle != nil {
 		f.settle(j.Settle, p.entry)
 	}

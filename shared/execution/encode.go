@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"io"
 
 	"github.com/cairnstate/cairn/shared/jsonx"
 )
@@ -71,7 +73,10 @@ func DecodeBody(p []byte) (*Body, error) {
 	dec := json.NewDecoder(bytes.NewReader(control))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(b); err != nil {
-		return nil, Errorf(SchemaTooNew, "an entry's body holds what this version does not know").Because(err)
+		return nil, undecodable(err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, Errorf(Integrity, "an entry's body has something after its record")
 	}
 	if p[1] == textNone && len(text) == 0 {
 		return b, nil
@@ -90,6 +95,17 @@ func DecodeBody(p []byte) (*Body, error) {
 		return nil, Errorf(SchemaTooNew, "an entry's body has a format that this version does not know")
 	}
 	return b, nil
+}
+
+// undecodable tells what a newer version wrote from what nobody wrote.
+func undecodable(err error) error {
+	var syntax *json.SyntaxError
+	var agent *jsonx.SyntaxError
+	var own *Error
+	if errors.As(err, &syntax) || errors.As(err, &agent) || errors.As(err, &own) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return Errorf(Integrity, "an entry's body is no record").Because(err)
+	}
+	return Errorf(SchemaTooNew, "an entry's body holds what this version does not know").Because(err)
 }
 
 // MarshalText gives the hash as base64 without padding.

@@ -28,14 +28,17 @@ type Folder struct {
 	s State
 	// own says which parts of s may be changed in place: they belong to this
 	// folder and were not handed out.
-	own struct{ ops, settled, absorbed, labels, budgets bool }
+	own owned
 }
+
+type owned struct{ ops, settled, absorbed, labels, budgets, requests bool }
 
 // NewFolder starts from a state; nil: from nothing.
 func NewFolder(base *State) *Folder {
 	f := &Folder{}
 	if base != nil {
 		f.s = *base
+		f.clip()
 	}
 	return f
 }
@@ -45,17 +48,27 @@ func (f *Folder) State() *State {
 	if f.s.Version == 0 {
 		return nil
 	}
+	f.own = owned{}
+	f.clip()
 	s := f.s
-	f.own = struct{ ops, settled, absorbed, labels, budgets bool }{}
-	s.Requests = slices.Clip(s.Requests)
-	s.Artifacts = slices.Clip(s.Artifacts)
 	return &s
+}
+
+// clip makes every append to what may be shared copy it.
+func (f *Folder) clip() {
+	f.s.Requests = slices.Clip(f.s.Requests)
+	f.s.Artifacts = slices.Clip(f.s.Artifacts)
+	f.s.Subjects = slices.Clip(f.s.Subjects)
+	f.s.Settled = slices.Clip(f.s.Settled)
 }
 
 // Apply adds the next entry.
 func (f *Folder) Apply(e *Entry) error {
 	if !e.Kind.Known() {
 		return Errorf(SchemaTooNew, "an entry of a kind that this version does not know").With("version", e.Version)
+	}
+	if err := sound(e); err != nil {
+		return err
 	}
 	if f.s.Version == 0 && e.Body.Snapshot != nil && e.Kind != KindCreated {
 		f.start(e)
@@ -77,6 +90,32 @@ func (f *Folder) Apply(e *Entry) error {
 	return nil
 }
 
+// sound refuses an entry that lacks what its kind must have: sealed bytes that
+// Propose did not make.
+func sound(e *Entry) error {
+	b := &e.Body
+	bad := e.Version < 1 || e.Kind == KindCompleted && b.Complete == nil || b.Created != nil && e.Kind != KindCreated ||
+		b.Claim != nil && e.Kind != KindCreated && e.Kind != KindClaimed
+	if b.Created != nil {
+		for _, op := range b.Created.Operations {
+			bad = bad || op == nil
+		}
+	}
+	if s := b.Snapshot; s != nil {
+		bad = bad || s.Version != e.Version || s.Generation != e.Generation || len(s.Forgotten)%8 != 0
+		for id, op := range s.Operations {
+			bad = bad || op == nil || op.ID != id
+		}
+		for _, id := range s.Settled {
+			bad = bad || s.Operations[id] == nil
+		}
+	}
+	if bad {
+		return Errorf(Integrity, "an entry is not what its kind must be").With("version", e.Version)
+	}
+	return nil
+}
+
 // start takes the state from an entry's snapshot.
 func (f *Folder) start(e *Entry) {
 	ref := f.s.Ref
@@ -88,6 +127,7 @@ func (f *Folder) start(e *Entry) {
 	if f.s.Data == nil {
 		f.s.Data = emptyObject
 	}
+	f.clip()
 }
 
 var emptyObject = jsonx.MustParse("{}")
@@ -163,7 +203,11 @@ func (f *Folder) data(e *Entry) error {
 	case e.Body.State != nil:
 		f.s.Data = e.Body.State
 	case e.Body.Patch != nil:
-		d, err := jsonx.ApplyPatch(f.s.Data, e.Body.Patch)
+		from := f.s.Data
+		if from == nil {
+			from = emptyObject
+		}
+		d, err := jsonx.ApplyPatch(from, e.Body.Patch)
 		if err != nil {
 			return Errorf(Integrity, "a stored patch does not fit the state before it").With("version", e.Version)
 		}
@@ -294,6 +338,9 @@ func (f *Folder) marks(b *Body) {
 			s.Budgets = maps.Clone(s.Budgets)
 			f.own.budgets = true
 		}
+		if s.Budgets == nil {
+			s.Budgets = map[string]Budget{}
+		}
 		for name, n := range b.Spent {
 			bu := s.Budgets[name]
 			bu.Spent = addDecimals(bu.Spent, n)
@@ -376,7 +423,10 @@ func (f *Folder) standing(e *Entry) {
 		s.Status, s.Parked, s.Wait, s.Continue = StatusParked, b.Parked, nil, nil
 	case KindHalted:
 		f.disown()
-		s.HaltedFrom, s.Status, s.HaltReason = s.Status, StatusHalted, b.Reason
+		if s.Status != StatusHalted {
+			s.HaltedFrom = s.Status
+		}
+		s.Status, s.HaltReason = StatusHalted, b.Reason
 	case KindUnhalted:
 		s.Status, s.HaltedFrom, s.HaltReason = s.HaltedFrom, "", ""
 	case KindMoved:
@@ -401,10 +451,14 @@ func (f *Folder) remember(e *Entry) {
 	if e.Request == (RequestHash{}) && e.Content == (ContentDigest{}) {
 		return
 	}
-	r := append(slices.Clip(f.s.Requests), RequestMemory{Hash: e.Request, Digest: e.Content, Version: e.Version})
+	if !f.own.requests {
+		f.s.Requests = append(make([]RequestMemory, 0, len(f.s.Requests)+1), f.s.Requests...)
+		f.own.requests = true
+	}
+	r := append(f.s.Requests, RequestMemory{Hash: e.Request, Digest: e.Content, Version: e.Version})
 	if n := len(r) - MaxRequestMemory; n > 0 {
 		f.s.RequestFloor = r[n-1].Version + 1
-		r = slices.Clone(r[n:])
+		r = r[n:]
 	}
 	f.s.Requests = r
 }

@@ -1,6 +1,9 @@
 package execution
 
 import (
+	"bytes"
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/jsonx"
@@ -14,55 +17,48 @@ const validation = 5 * time.Minute
 type Judgement struct {
 	// Settle is the final outcome, nil while it stays open.
 	Settle *Settlement
-	// NeedsSlot: the outcome counts only once it stands in the attempt's slot.
+	// NeedsSlot: Settle counts only once it stands in the attempt's slot.
 	NeedsSlot bool
 	// Keep is evidence that settles nothing but must be remembered.
 	Keep []Evidence
-	// Contradiction: a final outcome came that differs from the settled one.
-	Contradiction bool
+	// Contradictions are final outcomes that differ from the one that the journal
+	// has settled, of this attempt or an earlier one; each once.
+	Contradictions []Settlement
 }
 
 // Judge is the evidence table: what a round of evidence says about an
 // operation. It is pure; the order of evs and repeats among them change
 // nothing; nothing that the journal has settled is unsettled, but by a verdict.
+// Of several verdicts the caller gives only one.
 //
 // not_executed comes only from a closed slot, a fenced system, a verdict, or a
 // not_found asked after the effect became impossible (M).
 func Judge(op *Operation, evs []Evidence, now int64) Judgement {
-	var j Judgement
-	var settle *Evidence
-	conflict := false
-	var proof *Evidence // of absence
+	evs = mine(op, evs)
 	for i := range evs {
-		ev := &evs[i]
-		if ev.Operation != op.ID {
-			continue
+		if ev := &evs[i]; ev.Finding == Decided && ev.Attempt == op.Attempt {
+			return Judgement{Settle: settlement(op, ev, now), NeedsSlot: slotBound(ev.Outcome)}
 		}
-		switch {
-		case ev.Finding == Decided:
-			if ev.Attempt == op.Attempt {
-				j.Settle = settlement(op, ev, now)
-				j.NeedsSlot = slotBound(ev.Outcome)
-				return j
-			}
+	}
+	var j Judgement
+	var found []*Evidence // what may settle the attempt, best first
+	var proof *Evidence   // of absence
+	several := false
+	for i := range evs {
+		switch ev := &evs[i]; {
 		case ev.Attempt != op.Attempt:
 			j.past(op, ev)
 		case op.Final():
 			j.afterFinal(op, ev)
 		case ev.Finding == Several || ev.Finding == Found && ev.Count > 1:
-			several := *ev
-			several.Finding = Several
-			j.Keep = append(j.Keep, several)
-			conflict = true
-		case ev.Finding == Found && finding(op, evs, ev):
-			if settle != nil && settle.Outcome != ev.Outcome {
-				conflict = true
-			}
-			if settle == nil || rank(ev) < rank(settle) {
-				settle = ev
-			}
+			kept := *ev
+			kept.Finding = Several
+			j.Keep = append(j.Keep, kept)
+			several = true
+		case ev.Finding == Found && settles(op, evs, ev):
+			found = append(found, ev)
 		case ev.Finding == NotFoundFinding && (ev.Fenced || absent(op, ev)):
-			if proof == nil || ev.AskedAt < proof.AskedAt {
+			if proof == nil {
 				proof = ev
 			}
 		case ev.Finding == Found || ev.Finding == RejectedDuplicate || ev.Outcome == OutcomeUnknown:
@@ -70,37 +66,107 @@ func Judge(op *Operation, evs []Evidence, now int64) Judgement {
 		}
 	}
 	switch {
-	case op.Final():
-	case conflict:
-		for i := range evs {
-			if ev := &evs[i]; ev.Operation == op.ID && ev.Attempt == op.Attempt && ev.Finding == Found && ev.Outcome.Final() && ev.Count <= 1 {
-				j.Keep = append(j.Keep, *ev)
-			}
+	case op.Final(), op.NeedsReview: // only a verdict leads out
+	case several || disagree(found):
+		for _, ev := range found {
+			kept := *ev
+			kept.Finding = Several
+			j.Keep = append(j.Keep, kept)
 		}
-	case op.NeedsReview: // only a verdict leads out
-	case settle != nil:
-		j.Settle = settlement(op, settle, now)
-		j.NeedsSlot = slotBound(settle.Outcome) && settle.Source != FromLedger && settle.Source != FromSlot
+	case len(found) > 0:
+		j.Settle = settlement(op, found[0], now)
+		j.NeedsSlot = slotBound(found[0].Outcome) && found[0].Source != FromLedger && found[0].Source != FromSlot
 	case proof != nil:
-		ev := *proof
-		ev.Outcome = OutcomeNotExecuted
-		if ev.Reason == "" {
-			ev.Reason = "not found after the effect had become impossible"
-			if ev.Fenced {
-				ev.Reason = "not found by a system that refuses older fences"
-			}
-		}
-		j.Settle = settlement(op, &ev, now)
-		j.NeedsSlot = true
+		j.Settle, j.NeedsSlot = settlement(op, absence(proof), now), true
 	}
 	return j
 }
 
-// finding reports whether a `found` settles the attempt: a rejection does so
+// mine picks the evidence about an operation, each piece once, in an order that
+// does not depend on that of arrival: the ledger first, then what says most.
+func mine(op *Operation, evs []Evidence) []Evidence {
+	out := make([]Evidence, 0, len(evs))
+	for i := range evs {
+		if evs[i].Operation == op.ID {
+			out = append(out, evs[i])
+		}
+	}
+	if len(out) < 2 {
+		return out
+	}
+	slices.SortStableFunc(out, func(a, b Evidence) int { return compareEvidence(&a, &b) })
+	return slices.CompactFunc(out, func(a, b Evidence) bool { return compareEvidence(&a, &b) == 0 })
+}
+
+func compareEvidence(a, b *Evidence) int {
+	return cmp.Or(
+		cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Outcome, b.Outcome),
+		cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.Source, b.Source), cmp.Compare(a.ProviderRef, b.ProviderRef), cmp.Compare(a.Count, b.Count),
+		bytes.Compare(digestForm(a.Result), digestForm(b.Result)), cmp.Compare(refDigest(a.ResultRef), refDigest(b.ResultRef)),
+		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Reference, b.Reference), boolOrder(a.Fenced, b.Fenced), boolOrder(a.Force, b.Force))
+}
+
+func digestForm(v *jsonx.Value) []byte {
+	if v == nil {
+		return nil
+	}
+	return jsonx.AppendDigestForm(nil, v)
+}
+
+func refDigest(a *Artifact) string {
+	if a == nil {
+		return ""
+	}
+	return a.Digest
+}
+
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// rank orders agreeing evidence: the ledger first, then what has a result, then
+// what names a provider reference.
+func rank(ev *Evidence) int {
+	n := 0
+	if ev.Source != FromLedger && ev.Source != FromSlot {
+		n += 4
+	}
+	if ev.Result == nil && ev.ResultRef == nil {
+		n += 2
+	}
+	if ev.ProviderRef == "" {
+		n++
+	}
+	return n
+}
+
+// disagree reports whether findings cannot all be about one effect: other
+// outcomes, other results, other provider references.
+func disagree(found []*Evidence) bool {
+	for i, a := range found {
+		for _, b := range found[:i] {
+			if a.Outcome != b.Outcome || a.ProviderRef != "" && b.ProviderRef != "" && a.ProviderRef != b.ProviderRef || !sameResult(a.Result, b.Result) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameResult reports whether two results may be one; an absent one says nothing.
+func sameResult(a, b *jsonx.Value) bool { return a == nil || b == nil || jsonx.Equal(a, b) }
+
+// settles reports whether a `found` settles the attempt: a rejection does so
 // only for an attempt that went exactly once and of which nobody reported
 // `unknown` (M: with same_key the first sending may still land); absence comes
 // only from the ledger, where it was proved before it was written.
-func finding(op *Operation, evs []Evidence, ev *Evidence) bool {
+func settles(op *Operation, evs []Evidence, ev *Evidence) bool {
 	switch ev.Outcome {
 	case OutcomeSucceeded, OutcomeFailed:
 		return true
@@ -109,7 +175,7 @@ func finding(op *Operation, evs []Evidence, ev *Evidence) bool {
 			return false
 		}
 		for i := range evs {
-			if e := &evs[i]; e.Operation == op.ID && e.Attempt == op.Attempt && (e.Outcome == OutcomeUnknown || e.Finding == RejectedDuplicate) {
+			if e := &evs[i]; e.Attempt == op.Attempt && (e.Outcome == OutcomeUnknown || e.Finding == RejectedDuplicate) {
 				return false
 			}
 		}
@@ -127,24 +193,22 @@ func absent(op *Operation, ev *Evidence) bool {
 	return limit > 0 && ev.AskedAt > 0 && ev.AskedAt >= limit+validation.Milliseconds()
 }
 
+// absence is a proof in the words of an outcome.
+func absence(proof *Evidence) *Evidence {
+	ev := *proof
+	ev.Outcome = OutcomeNotExecuted
+	switch {
+	case ev.Reason != "":
+	case ev.Fenced:
+		ev.Reason = "not found by a system that refuses older fences"
+	default:
+		ev.Reason = "not found after the effect had become impossible"
+	}
+	return &ev
+}
+
 // slotBound outcomes count only when they stand in the attempt's slot.
 func slotBound(o Outcome) bool { return o == OutcomeNotExecuted || o == OutcomeAbandoned }
-
-// rank orders agreeing evidence, so that which of it is kept does not depend on
-// the order of arrival: the ledger first, then what names a provider reference.
-func rank(ev *Evidence) int {
-	n := 0
-	if ev.Source != FromLedger && ev.Source != FromSlot {
-		n += 4
-	}
-	if ev.Result == nil && ev.ResultRef == nil {
-		n += 2
-	}
-	if ev.ProviderRef == "" {
-		n++
-	}
-	return n
-}
 
 func (j *Judgement) past(op *Operation, ev *Evidence) {
 	if ev.Finding != Found || !ev.Outcome.Final() {
@@ -161,8 +225,7 @@ func (j *Judgement) afterFinal(op *Operation, ev *Evidence) {
 	if ev.Finding != Found || !ev.Outcome.Final() {
 		return
 	}
-	same := ev.Outcome == op.Outcome && (ev.Result == nil || op.Result == nil || jsonx.Equal(ev.Result, op.Result))
-	if !same {
+	if ev.Outcome != op.Outcome || !sameResult(ev.Result, op.Result) {
 		j.contradict(op, ev)
 	}
 }
@@ -174,11 +237,16 @@ func (j *Judgement) contradict(op *Operation, ev *Evidence) {
 			return
 		}
 	}
-	j.Contradiction = true
-	j.Settle = &Settlement{Operation: op.ID, Attempt: ev.Attempt, Outcome: ev.Outcome, Source: ev.Source, ProviderRef: ev.ProviderRef}
-	if ev.Attempt == op.Attempt && j.Settle.Source == FromVerdict {
-		j.Settle.Source = FromCaller
+	for _, c := range j.Contradictions {
+		if c.Attempt == ev.Attempt && c.Outcome == ev.Outcome && c.ProviderRef == ev.ProviderRef {
+			return
+		}
 	}
+	t := Settlement{Operation: op.ID, Attempt: ev.Attempt, Outcome: ev.Outcome, Source: ev.Source, ProviderRef: ev.ProviderRef}
+	if t.Source == FromVerdict { // only `decided` is a verdict: this must not unsettle anything
+		t.Source = FromCaller
+	}
+	j.Contradictions = append(j.Contradictions, t)
 }
 
 func settlement(op *Operation, ev *Evidence, now int64) *Settlement {

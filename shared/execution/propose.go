@@ -3,14 +3,15 @@ package execution
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/cairnstate/cairn/shared/jsonx"
 )
 
 // Propose checks a change against the state that it would extend and gives the
-// entry to write. s nil: the change must be a creation. It has no side effects
-// and does not keep c's slices.
+// entry to write. s nil: the change must be a creation. It changes nothing; the entry
+// shares c's values, which must not be changed afterwards.
 //
 // Errors: InvalidRequest (field, path), VersionConflict, LeaseLost, LeaseHeld,
 // Halted, ExecutionClosed, RequestMismatch, RequestForgotten,
@@ -99,6 +100,10 @@ type proposer struct {
 // replay finds the request among those already done.
 func (p *proposer) replay() (*RequestMemory, bool, error) {
 	s, r := p.s, p.c.Request
+	if p.c.Kind == KindClaimed && r.Hash != (RequestHash{}) && r.Hash == s.ClaimNonce && !s.remembers(r.Hash) {
+		// The owner wrote so much since that the claim itself left the memory.
+		return &RequestMemory{Hash: r.Hash, Digest: r.Digest, Version: s.ClaimVersion}, true, nil
+	}
 	if m, ok := s.Remembered(r.Hash); ok {
 		if m.Digest != r.Digest {
 			return nil, false, Errorf(RequestMismatch, "this request_id was used with other content").With("done_at", m.Version)
@@ -114,7 +119,6 @@ func (p *proposer) replay() (*RequestMemory, bool, error) {
 				return &m, true, nil
 			}
 		}
-		return nil, false, nil
 	}
 	return nil, false, p.forgotten()
 }
@@ -126,7 +130,7 @@ func (p *proposer) forgotten() error {
 	if first == 0 {
 		first = p.c.Expected
 	}
-	if p.c.Request.Hash == (RequestHash{}) || first == 0 || first >= p.s.Version || first+1 >= p.s.RequestFloor {
+	if p.c.Request.Hash == (RequestHash{}) && p.c.Request.Digest == (ContentDigest{}) || first == 0 || first >= p.s.Version || first+1 >= p.s.RequestFloor {
 		return nil
 	}
 	return Errorf(RequestForgotten, "the request may have been done before; its version is no longer remembered: read the history").With("remembered_from", p.s.RequestFloor)
@@ -139,13 +143,13 @@ func (p *proposer) standing() error {
 		return Errorf(Integrity, "a status that this version does not know; nothing may be done with it")
 	}
 	if c.System {
-		return p.version()
+		return p.system()
 	}
 	if c.Kind == KindClaimed {
 		return p.claimable()
 	}
 	if s.Status == StatusDeleting {
-		return Errorf(Deleted, "the execution is being deleted")
+		return Errorf(Deleted, "the execution is being deleted").With("in_progress", true)
 	}
 	if s.Status.Ended() {
 		return closed(s)
@@ -158,6 +162,18 @@ func (p *proposer) standing() error {
 	}
 	if c.HasFence && (c.Fence != s.Fence || s.Owner == "") {
 		return Errorf(LeaseLost, "the fence is not the current one: another owner has taken over, or the execution was given up")
+	}
+	return p.version()
+}
+
+// system decides what recovery and retention may write. They need no fence, but
+// what has ended stays as it is, except for its archive.
+func (p *proposer) system() error {
+	switch s := p.s; {
+	case s.Status == StatusDeleting:
+		return Errorf(Deleted, "the execution is being deleted").With("in_progress", true)
+	case s.Status.Ended() && p.c.Kind != KindArchived && p.c.Kind != KindRestored && p.c.Kind != KindDeleted:
+		return closed(s)
 	}
 	return p.version()
 }
@@ -185,7 +201,7 @@ func (p *proposer) claimable() error {
 	s, r := p.s, p.c.Claim
 	switch {
 	case s.Status == StatusDeleting:
-		return Errorf(Deleted, "the execution is being deleted")
+		return Errorf(Deleted, "the execution is being deleted").With("in_progress", true)
 	case s.Status.Ended():
 		return closed(s)
 	case s.Status == StatusHalted:
@@ -276,7 +292,8 @@ func (p *proposer) spend() error {
 		return nil
 	}
 	p.entry.Body.Spent = map[string]string{}
-	for name, n := range p.c.Spend {
+	for _, name := range slices.Sorted(maps.Keys(p.c.Spend)) {
+		n := p.c.Spend[name]
 		b, ok := p.s.Budgets[name]
 		if !ok {
 			return Invalid("spend."+name, "no such budget")
@@ -305,6 +322,14 @@ func (p *proposer) bounds() error {
 	}
 	if n > MaxLabels {
 		return Invalid("labels", "labels and subjects together are at most %d", MaxLabels).With("limit", MaxLabels)
+	}
+	seen := make(map[string]bool, len(p.c.Absorb))
+	for i, a := range p.c.Absorb {
+		k := SignalKey(a.Name, a.Key)
+		if _, before := p.s.Absorbed[k]; before || seen[k] {
+			return Invalid(fmt.Sprintf("absorb[%d]", i), "the signal was absorbed before")
+		}
+		seen[k] = true
 	}
 	if len(p.s.Absorbed)+len(p.c.Absorb) > 2*MaxUnabsorbedSignals {
 		return Errorf(TooLarge, "too many absorbed signals whose items are still full").With("limit", 2*MaxUnabsorbedSignals)

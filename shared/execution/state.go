@@ -179,6 +179,8 @@ func (s *State) Remembered(h RequestHash) (RequestMemory, bool) {
 	return RequestMemory{}, false
 }
 
+func (s *State) remembers(h RequestHash) bool { _, ok := s.Remembered(h); return ok }
+
 // ArtifactNamed is the newest accepted artifact of that name, nil if none.
 func (s *State) ArtifactNamed(name string) *Artifact {
 	for i := len(s.Artifacts) - 1; i >= 0; i-- {
