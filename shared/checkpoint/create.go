@@ -149,7 +149,7 @@ func (s *Service) child(ctx context.Context, r *api.CreateRequest, in *journal.C
 		return execution.Errorf(execution.ExecutionClosed, "the parent has ended").At(p.State)
 	}
 	ref := p.State.Ref
-	in.Execution = childID(ref, op)
+	in.Execution = ChildID(ref, op)
 	in.Change.Created.Parent = &execution.Parent{Execution: ref.Execution, Generation: ref.Generation, Operation: op.ID, Attempt: op.Attempt}
 	key := journal.SlotKey(ref.PK(), op.ID, op.Attempt)
 	now := s.Journal.Now(p)
@@ -169,8 +169,9 @@ func (s *Service) child(ctx context.Context, r *api.CreateRequest, in *journal.C
 	return nil
 }
 
-// childID is hash(parent, generation, operation, attempt).
-func childID(ref execution.Ref, op *execution.Operation) execution.ExecutionID {
+// ChildID names the execution that is the effect of an operation's current
+// attempt: hash(parent, generation, operation, attempt).
+func ChildID(ref execution.Ref, op *execution.Operation) execution.ExecutionID {
 	var n [16]byte
 	binary.BigEndian.PutUint64(n[:8], uint64(ref.Generation))
 	binary.BigEndian.PutUint64(n[8:], uint64(op.Attempt))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	checkpointhandler "github.com/cairnstate/cairn/functions/checkpoint/handler"
+	recoverhandler "github.com/cairnstate/cairn/functions/recover/handler"
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/artifact"
 	"github.com/cairnstate/cairn/shared/catalog"
@@ -14,6 +15,7 @@ import (
 	"github.com/cairnstate/cairn/shared/door"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/ledger"
+	"github.com/cairnstate/cairn/shared/recovery"
 	"github.com/cairnstate/cairn/shared/seal"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/telemetry"
@@ -37,6 +39,12 @@ type Outside struct {
 	Epoch int64
 	Log   *slog.Logger     // nil: nobody
 	Meter *telemetry.Meter // nil: nobody
+	// Resolvers by kind, Target and Migrator are the doors of recovery; nil: there
+	// are none. Emit publishes an event to operators; nil: nobody.
+	Resolvers map[string]recovery.Resolver
+	Target    recovery.Target
+	Migrator  recovery.Migrator
+	Emit      func(ctx context.Context, detailType string, detail []byte) error
 }
 
 // Services are the product.
@@ -48,6 +56,7 @@ type Services struct {
 	Artifacts  *artifact.Store
 	Views      *view.Builder
 	Checkpoint *checkpoint.Service
+	Recovery   *recovery.Service
 
 	log   *slog.Logger
 	meter *telemetry.Meter
@@ -59,11 +68,14 @@ func New(o Outside) *Services {
 	s := &Services{log: o.Log, meter: o.Meter}
 	s.Sealer = seal.New(seal.Options{Keys: keys, KMS: o.KMS, KeyID: o.DataKey, Rand: o.Rand, Now: o.Now})
 	s.Journal = journal.New(journal.Options{Table: table, Bucket: bucket, Sealer: s.Sealer, Elapsed: o.Elapsed, Rand: o.Rand, Sleep: o.Sleep, Epoch: o.Epoch})
-	s.Catalog = &catalog.Catalog{Table: table}
+	s.Catalog = &catalog.Catalog{Table: table, Elapsed: o.Elapsed}
 	s.Artifacts = &artifact.Store{Journal: s.Journal, Bucket: bucket, Catalog: s.Catalog}
 	s.Ledger = &ledger.Ledger{Journal: s.Journal, Artifacts: s.Artifacts, Catalog: s.Catalog}
 	s.Views = &view.Builder{Journal: s.Journal, Ledger: s.Ledger, Artifacts: s.Artifacts}
 	s.Checkpoint = &checkpoint.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Artifacts: s.Artifacts, Views: s.Views, Count: o.Meter.Count}
+	s.Recovery = &recovery.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Views: s.Views, Rand: o.Rand, Resolvers: o.Resolvers, Target: o.Target,
+		Migrator: o.Migrator, ChildID: checkpoint.ChildID, Count: o.Meter.Count, Emit: o.Emit}
+	s.Checkpoint.ChildEnded = s.Recovery.ChildEnded
 	return s
 }
 
@@ -72,5 +84,6 @@ func (s *Services) Functions() map[string]door.Handler {
 	o := door.Options{Log: s.log, Done: s.meter.Done}
 	return map[string]door.Handler{
 		api.Checkpoint: checkpointhandler.New(s.Checkpoint, s.Ledger, s.Artifacts, o),
+		api.Recover:    recoverhandler.New(s.Recovery, o),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cairnstate/cairn/shared/recovery"
 	"github.com/cairnstate/cairn/shared/sandbox"
 	"github.com/cairnstate/cairn/shared/store/memory"
 	"github.com/cairnstate/cairn/shared/telemetry"
@@ -23,6 +24,7 @@ func Functions(w sandbox.World) (map[string]sandbox.Function, error) {
 			}
 			return nil
 		},
+		Resolvers: map[string]recovery.Resolver{"sandbox": w.Resolver}, Target: w.Target, Emit: w.Emit,
 		Log: slog.New(w.Log), Meter: telemetry.NewMeter(w.Metrics, memory.Main, func() time.Time { return w.Now(context.Background()) }),
 	})
 	out := map[string]sandbox.Function{}
