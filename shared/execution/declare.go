@@ -15,10 +15,7 @@ func (p *proposer) outcomes() error {
 			return Invalid(field+".operation", "no such operation").With("operation", string(t.Operation))
 		}
 		if t.Attempt == 0 {
-			if op.Attempt > 1 {
-				return Invalid(field+".attempt", "is required once there is a second attempt").With("attempt", op.Attempt)
-			}
-			t.Attempt = op.Attempt
+			t.Attempt = op.Attempt // the owner, under the current fence, speaks of what it was given
 		}
 		if t.Attempt > op.Attempt {
 			return Invalid(field+".attempt", "no such attempt").With("attempt", op.Attempt)
@@ -164,7 +161,7 @@ func (p *proposer) declare() error {
 }
 
 func (p *proposer) declareOne(d *Declaration, task TaskID, field string) (OperationID, error) {
-	id := Identify(p.s.IdentityRoot, task, d.Name, d.Key, d.Args)
+	id := p.s.OperationID(task, d)
 	op := p.operation(id)
 	switch {
 	case op == nil && p.s.MayBeForgotten(id) && !p.c.NotForgotten[id]:

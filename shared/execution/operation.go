@@ -163,6 +163,32 @@ func Identify(root Ref, task TaskID, name, key string, args *jsonx.Value) Operat
 	return OperationID(hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
+// OperationID is the identity of a declaration in this execution: Identify,
+// but an operation that was declared under a name before a migration renamed it
+// keeps the identity it had.
+func (s *State) OperationID(task TaskID, d *Declaration) OperationID {
+	id := Identify(s.IdentityRoot, task, d.Name, d.Key, d.Args)
+	if d.Key != "" || s.Operations[id] != nil {
+		return id
+	}
+	tried := map[string]bool{}
+	for _, op := range s.Operations {
+		if op.Name != d.Name {
+			continue
+		}
+		for _, old := range op.OldNames {
+			if tried[old] {
+				continue
+			}
+			tried[old] = true
+			if was := Identify(s.IdentityRoot, task, old, "", d.Args); s.Operations[was] != nil && s.Operations[was].Name == d.Name {
+				return was
+			}
+		}
+	}
+	return id
+}
+
 // DigestArgs is the digest of canonical arguments: numbers by value, key order
 // free.
 func DigestArgs(args *jsonx.Value) ContentDigest {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/store/memory"
@@ -25,8 +26,12 @@ type dump struct {
 
 func (s *Server) handleDump(w http.ResponseWriter, _ *http.Request) {
 	s.world.Lock() // between invocations
+	kept := s.engine.Dump()
+	// What a long reply points to (state_ref) the sandbox serves itself: it is an
+	// answer on its way, nothing that is kept.
+	kept.Objects = slices.DeleteFunc(kept.Objects, func(o memory.Object) bool { return o.ExpiresTag })
 	out := dump{
-		Dump: s.engine.Dump(), Now: stamp(s.engine.Now()),
+		Dump: kept, Now: stamp(s.engine.Now()),
 		Logs: s.capture.logs.all(), Metrics: s.capture.metrics.all(), Events: s.capture.events.all(),
 		Handovers: s.handovers.lines.all(), DeadLetters: s.delivery.dead.all(),
 	}
