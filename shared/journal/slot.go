@@ -290,7 +290,8 @@ type FillOptions struct {
 
 // FillSlot writes an outcome into an attempt's slot. Final wins over open and
 // over started, the first final one stands. It returns the slot as it stands
-// afterwards; filled says that it says what was given (now or before).
+// afterwards (s itself when this call wrote it); filled says that it says what
+// was given, now or before.
 //
 // Lost: nothing is there, repeating is safe. Landed, reply lost: a repeat finds
 // the same outcome, which counts as filled. A crash right after: the evidence
@@ -330,6 +331,9 @@ func (j *Journal) FillSlot(ctx context.Context, ref execution.Ref, s *Slot, o Fi
 			}
 			if used := cf.Old.Bytes(SlotCallback); o.Callback != nil && used != nil && !bytes.Equal(used, o.Callback) {
 				return nil, false, callbackUsed(ref, s.Operation)
+			}
+			if bytes.Equal(cf.Old.Bytes(SlotBody), body) {
+				return s, true, nil // an earlier try of ours had landed (random salt: nobody else's)
 			}
 			old, err := j.openSlot(ctx, ref, cf.Old, "slot")
 			if err != nil {

@@ -146,8 +146,7 @@ func (rec *recording) weigh(ctx context.Context, head *journal.Head, slot, now *
 	l := rec.l
 	switch {
 	case filled:
-		// Found as it is: somebody's or our own, whose reply was lost (same moment).
-		out.Recorded = now.At == slot.At
+		out.Recorded = now == slot // else it was found there
 		out.Replayed = !out.Recorded
 	case !slot.Outcome.Final() || now.Outcome == SlotMoved:
 		return nil // a final one stands there, or the slot is closed for the move
