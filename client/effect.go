@@ -327,13 +327,10 @@ func (r *Run) allow(ctx context.Context, given *api.OperationReply) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	// The store's clock now is at most the claim's entry plus what has gone by
-	// since the claim was sent, taken as sent at once.
-	if given.SendBy != nil && r.plan.UpdatedAt != nil {
-		now := r.plan.UpdatedAt.Millis() + r.store.since(r.client.options.Clock).Milliseconds()
-		if now >= given.SendBy.Millis() {
-			return &UncertainError{Operations: []execution.OperationID{given.Operation}}
-		}
+	// Now is the latest that it can be at the store: the plan's time was written
+	// after the plan was asked for.
+	if given.SendBy != nil && r.Now().UnixMilli() >= given.SendBy.Millis() {
+		return &UncertainError{Operations: []execution.OperationID{given.Operation}}
 	}
 	return nil
 }

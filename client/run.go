@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
@@ -127,6 +128,19 @@ func (r *Run) Load(into any) error {
 		return fmt.Errorf("client: state of another form: %w", err)
 	}
 	return nil
+}
+
+// Now is the store's time, the one that waits and limits are judged by: the time
+// of the plan plus what has gone by since it was asked for, so a little late at
+// most.
+func (r *Run) Now() time.Time {
+	return time.UnixMilli(r.plan.UpdatedAt.Millis()).Add(r.store.since(r.client.options.Clock)).UTC()
+}
+
+// In is a time on the store's clock, for Until of a wait.
+func (r *Run) In(d time.Duration) *api.Time {
+	t := api.Time(r.Now().Add(d).UnixMilli())
+	return &t
 }
 
 // Inbox lists the signals that no entry has absorbed yet, by name and key, as
