@@ -70,7 +70,7 @@ func New(o Outside) *Services {
 	s.Journal = journal.New(journal.Options{Table: table, Bucket: bucket, Sealer: s.Sealer, Elapsed: o.Elapsed, Rand: o.Rand, Sleep: o.Sleep, Epoch: o.Epoch})
 	s.Catalog = &catalog.Catalog{Table: table, Elapsed: o.Elapsed}
 	s.Artifacts = &artifact.Store{Journal: s.Journal, Bucket: bucket, Catalog: s.Catalog}
-	s.Ledger = &ledger.Ledger{Journal: s.Journal, Artifacts: s.Artifacts, Catalog: s.Catalog}
+	s.Ledger = &ledger.Ledger{Journal: s.Journal, Artifacts: s.Artifacts, Catalog: s.Catalog, Count: o.Meter.Count}
 	s.Views = &view.Builder{Journal: s.Journal, Ledger: s.Ledger, Artifacts: s.Artifacts}
 	s.Checkpoint = &checkpoint.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Artifacts: s.Artifacts, Views: s.Views, Count: o.Meter.Count}
 	s.Recovery = &recovery.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Views: s.Views, Rand: o.Rand, Resolvers: o.Resolvers, Target: o.Target,

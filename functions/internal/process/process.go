@@ -3,22 +3,39 @@ package process
 import (
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/cairnstate/cairn/shared/config"
+	"github.com/cairnstate/cairn/shared/recovery"
+	recoveryaws "github.com/cairnstate/cairn/shared/recovery/aws"
+	"github.com/cairnstate/cairn/shared/recovery/https"
 	"github.com/cairnstate/cairn/shared/telemetry"
 	"github.com/cairnstate/cairn/shared/wiring"
 )
 
-// VarEpoch ranks fences above all older ones after the table was restored from
-// a backup (docs/OPERATIONS.md); a whole number, 0 when not set.
-const VarEpoch = "CAIRN_EPOCH"
+// Optional variables.
+const (
+	// VarEpoch ranks fences above all older ones after the table was restored from
+	// a backup (docs/OPERATIONS.md); a whole number, 0 when not set.
+	VarEpoch = "CAIRN_EPOCH"
+	// VarResolverHosts are the hosts that https resolvers may be on, separated by
+	// commas, and VarResolverKey signs the questions to them (base64, at least 16
+	// bytes): both or none. Without them an https resolver answers nothing.
+	VarResolverHosts = "CAIRN_RESOLVER_HOSTS"
+	VarResolverKey   = "CAIRN_RESOLVER_KEY"
+	// VarEventBus takes what operators should hear of (parked, contradictions); not
+	// set: only metrics and logs tell.
+	VarEventBus = "CAIRN_EVENT_BUS"
+)
 
 // Start runs the named function and does not return. A configuration that is
 // incomplete ends the process with the variable's name, so that Lambda reports
@@ -50,14 +67,47 @@ func build(ctx context.Context, log *slog.Logger) (*wiring.Services, error) {
 			return nil, fmt.Errorf("%s is no whole number", VarEpoch)
 		}
 	}
-	st, err := c.Open(ctx)
+	cfg, err := c.AWS(ctx)
 	if err != nil {
 		return nil, err
 	}
+	st := c.Stores(cfg)
 	start := time.Now()
-	return wiring.New(wiring.Outside{
+	out := wiring.Outside{
 		Main: st.Main, Keys: st.Keys, Bucket: st.Bucket, KMS: st.KMS, DataKey: c.DataKey,
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(start) }, Rand: rand.Reader, Epoch: epoch,
 		Log: log, Meter: telemetry.NewMeter(os.Stdout, c.Table, time.Now),
-	}), nil
+	}
+	if err := doors(&out, cfg); err != nil {
+		return nil, err
+	}
+	return wiring.New(out), nil
+}
+
+// doors opens what recovery talks to besides the stores.
+func doors(out *wiring.Outside, cfg aws.Config) error {
+	functions := recoveryaws.NewFunctions(cfg)
+	out.Resolvers = map[string]recovery.Resolver{"lambda": functions}
+	out.Migrator = functions
+	out.Target = recoveryaws.NewTargets(cfg)
+	if bus := os.Getenv(VarEventBus); bus != "" {
+		out.Emit = recoveryaws.Publish(cfg, bus)
+	}
+	hosts, key := os.Getenv(VarResolverHosts), os.Getenv(VarResolverKey)
+	if hosts == "" && key == "" {
+		return nil
+	}
+	if hosts == "" || key == "" {
+		return fmt.Errorf("%s and %s belong together: only one is set", VarResolverHosts, VarResolverKey)
+	}
+	secret, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return fmt.Errorf("%s is no base64", VarResolverKey)
+	}
+	web, err := https.New(https.Options{Hosts: strings.Split(hosts, ","), Key: secret, Now: time.Now})
+	if err != nil {
+		return fmt.Errorf("%s, %s: %w", VarResolverHosts, VarResolverKey, err)
+	}
+	out.Resolvers["https"] = web
+	return nil
 }
