@@ -12,11 +12,12 @@
 #   .local/engine.env      endpoint and test credentials, for `set -a; . .local/engine.env`
 #   .local/engine/venv     the pinned engine (requirements.txt)
 #   .local/engine/log      what the engine said since the last start
+# CAIRN_ENGINE_HOME=<absolute path> takes its place for a second engine beside it.
 # `up` on a running engine changes nothing, whatever port is asked for.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-local_dir=$(dirname "$here")/.local
+local_dir=${CAIRN_ENGINE_HOME:-$(dirname "$here")/.local}
 dir=$local_dir/engine
 env_file=$local_dir/engine.env
 pid_file=$dir/pid
