@@ -278,8 +278,8 @@ func (j *Journal) GetSlots(ctx context.Context, ref execution.Ref, ops []*execut
 
 // FillOptions say when a slot may be filled.
 type FillOptions struct {
-	// OnlyEmpty: the slot must not exist at all (recovery closing an attempt of a
-	// `close` operation: a started one is truly uncertain).
+	// OnlyEmpty: nothing was started and no outcome stands there (recovery closing
+	// an attempt of a `close` operation: a started one is truly uncertain).
 	OnlyEmpty bool
 	// Callback: written through the attempt's callback, for this content; a second
 	// use with other content is RequestMismatch. nil: not through it.
@@ -297,13 +297,35 @@ type FillOptions struct {
 // the same outcome, which counts as filled. A crash right after: the evidence
 // lies in the ledger until an owner takes it in.
 func (j *Journal) FillSlot(ctx context.Context, ref execution.Ref, s *Slot, o FillOptions) (now *Slot, filled bool, err error) {
-	body, err := j.sealSlot(ctx, ref, s, "slot")
+	up, err := j.fillUpdate(ctx, ref, s, o)
 	if err != nil {
 		return nil, false, err
 	}
-	open := store.All{store.Eq(SlotGeneration, store.N(s.Generation)), store.Any{store.Absent{Attr: SlotOutcome},
+	for try := 0; ; try++ {
+		_, _, err := j.Table.Update(ctx, *up)
+		if err == nil {
+			return s, true, nil
+		}
+		var cf *store.ConditionFailed
+		if errors.As(err, &cf) {
+			return j.stands(ctx, ref, s, o, cf.Old)
+		}
+		if !store.Ambiguous(err) || try == 2 || ctx.Err() != nil {
+			return nil, false, Fail(err, ref)
+		}
+	}
+}
+
+// fillUpdate is the write of FillSlot.
+func (j *Journal) fillUpdate(ctx context.Context, ref execution.Ref, s *Slot, o FillOptions) (*store.Update, error) {
+	body, err := j.sealSlot(ctx, ref, s, "slot")
+	if err != nil {
+		return nil, err
+	}
+	mine := store.Eq(SlotGeneration, store.N(s.Generation))
+	open := store.All{mine, store.Any{store.Absent{Attr: SlotOutcome},
 		store.Eq(SlotOutcome, store.S(string(execution.OutcomeUnknown))), store.Eq(SlotOutcome, store.S(string(execution.OutcomeInProgress)))}}
-	up := store.Update{Key: SlotKey(ref.PK(), s.Operation, s.Attempt), ValidatedAt: o.ValidatedAt, Cond: store.Any{store.NotThere(), open},
+	up := &store.Update{Key: SlotKey(ref.PK(), s.Operation, s.Attempt), ValidatedAt: o.ValidatedAt, Cond: store.Any{store.NotThere(), open},
 		Actions: []store.Action{store.Set{Attr: SlotGeneration, Value: store.N(s.Generation)}, store.Set{Attr: SlotOutcome, Value: store.S(string(s.Outcome))},
 			store.Set{Attr: SlotAt, Value: store.N(s.At)}, store.Set{Attr: SlotBody, Value: store.B(body)}}}
 	if s.Args != nil {
@@ -313,38 +335,29 @@ func (j *Journal) FillSlot(ctx context.Context, ref execution.Ref, s *Slot, o Fi
 		up.Actions = append(up.Actions, store.Set{Attr: SlotUnknown, Value: store.Bool(true)})
 	}
 	if o.OnlyEmpty {
-		up.Cond = store.NotThere()
+		// One that only remembers a used callback is as empty as one that is not there.
+		up.Cond = store.Any{store.NotThere(), store.All{mine, store.Absent{Attr: SlotOutcome}, store.Absent{Attr: SlotStarted}, store.Absent{Attr: SlotNonce}}}
 	}
 	if o.Callback != nil {
 		up.Cond = store.All{up.Cond, unusedOr(o.Callback)}
 		up.Actions = append(up.Actions, store.Set{Attr: SlotCallback, Value: store.B(o.Callback)})
 	}
-	for try := 0; ; try++ {
-		_, _, err := j.Table.Update(ctx, up)
-		if err == nil {
-			return s, true, nil
-		}
-		var cf *store.ConditionFailed
-		if errors.As(err, &cf) {
-			if cf.Old == nil || cf.Old.Int(SlotGeneration) != s.Generation {
-				return nil, false, execution.Errorf(execution.Deleted, "the slot belongs to another generation").With("execution", string(ref.Execution))
-			}
-			if used := cf.Old.Bytes(SlotCallback); o.Callback != nil && used != nil && !bytes.Equal(used, o.Callback) {
-				return nil, false, callbackUsed(ref, s.Operation)
-			}
-			if bytes.Equal(cf.Old.Bytes(SlotBody), body) {
-				return s, true, nil // an earlier try of ours had landed (random salt: nobody else's)
-			}
-			old, err := j.openSlot(ctx, ref, cf.Old, "slot")
-			if err != nil {
-				return nil, false, err
-			}
-			return old, old.Outcome == s.Outcome && s.Outcome.Final() && sameResult(old, s), nil
-		}
-		if !store.Ambiguous(err) || try == 2 || ctx.Err() != nil {
-			return nil, false, Fail(err, ref)
-		}
+	return up, nil
+}
+
+// stands says what a fill that was refused found in the slot.
+func (j *Journal) stands(ctx context.Context, ref execution.Ref, s *Slot, o FillOptions, was store.Item) (now *Slot, filled bool, err error) {
+	if was == nil || was.Int(SlotGeneration) != s.Generation {
+		return nil, false, execution.Errorf(execution.Deleted, "the slot belongs to another generation").With("execution", string(ref.Execution))
 	}
+	if used := was.Bytes(SlotCallback); o.Callback != nil && used != nil && !bytes.Equal(used, o.Callback) {
+		return nil, false, callbackUsed(ref, s.Operation)
+	}
+	old, err := j.openSlot(ctx, ref, was, "slot")
+	if err != nil {
+		return nil, false, err
+	}
+	return old, old.Outcome == s.Outcome && s.Outcome.Final() && sameResult(old, s), nil
 }
 
 // sameResult reports whether two slots carry the same outcome in full.

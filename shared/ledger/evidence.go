@@ -106,28 +106,39 @@ func Project(s *execution.State, evs []execution.Evidence, now int64) *execution
 // store's.
 func (l *Ledger) Settle(ctx context.Context, h *journal.Handle, ts []execution.Settlement) ([]execution.Settlement, error) {
 	ref := h.State.Ref
+	// Two sets of slots: those that must be empty, and those that may be open.
+	slots := map[bool][]*journal.Slot{}
+	at := map[bool][]int{}
 	out := make([]execution.Settlement, 0, len(ts))
 	for i := range ts {
-		t := ts[i]
+		t := &ts[i]
 		if t.Outcome != execution.OutcomeNotExecuted && t.Outcome != execution.OutcomeAbandoned {
-			out = append(out, t)
+			out = append(out, *t)
 			continue
 		}
-		slot := journal.SlotOfSettlement(ref, &t, l.Journal.Now(h))
+		slot := journal.SlotOfSettlement(ref, t, l.Journal.Now(h))
 		if op := h.State.Operation(t.Operation); op != nil {
 			slot.Args = op.ArgsDigest[:]
 		}
-		now, filled, err := l.Journal.FillSlot(ctx, ref, slot, journal.FillOptions{OnlyEmpty: t.Source == execution.FromSlot, ValidatedAt: h.ValidatedAt()})
-		switch {
-		case err != nil:
+		empty := t.Source == execution.FromSlot
+		slots[empty], at[empty] = append(slots[empty], slot), append(at[empty], i)
+	}
+	for empty, list := range slots {
+		got, err := l.Journal.FillSlots(ctx, ref, list, journal.FillOptions{OnlyEmpty: empty, ValidatedAt: h.ValidatedAt()})
+		if err != nil {
 			return nil, err
-		case filled, now.Outcome == t.Outcome:
-			out = append(out, t)
-		case now.Outcome == SlotMoved:
-			return nil, execution.Errorf(execution.ExecutionClosed, "the operation has moved to a fork").With("operation", string(t.Operation)).At(h.State)
-		case now.Outcome.Final():
-			out = append(out, execution.Settlement{Operation: t.Operation, Attempt: t.Attempt, Outcome: now.Outcome, Source: execution.FromLedger, Reason: now.Reason,
-				ProviderRef: now.ProviderRef, Result: now.Result, ResultRef: now.ResultRef})
+		}
+		for n, f := range got {
+			t := ts[at[empty][n]]
+			switch now := f.Now; {
+			case f.Filled, now.Outcome == t.Outcome:
+				out = append(out, t)
+			case now.Outcome == SlotMoved:
+				return nil, execution.Errorf(execution.ExecutionClosed, "the operation has moved to a fork").With("operation", string(t.Operation)).At(h.State)
+			case now.Outcome.Final():
+				out = append(out, execution.Settlement{Operation: t.Operation, Attempt: t.Attempt, Outcome: now.Outcome, Source: execution.FromLedger, Reason: now.Reason,
+					ProviderRef: now.ProviderRef, Result: now.Result, ResultRef: now.ResultRef})
+			}
 		}
 	}
 	return out, nil

@@ -52,10 +52,12 @@ func (s *Service) gather(ctx context.Context, h *journal.Handle, early bool) (*g
 			says.there = true
 			says.final = says.final || ev.Finding == execution.Found && ev.Outcome.Final()
 			says.open = says.open || ev.Outcome == execution.OutcomeUnknown
+			says.started = says.started || ev.Started
 			said[ev.Operation] = says
 		}
 	}
-	var empty, ask []*execution.Operation
+	var empty []*execution.Operation
+	var ask []asking
 	for _, op := range ops {
 		says := said[op.ID]
 		switch {
@@ -63,18 +65,28 @@ func (s *Service) gather(ctx context.Context, h *journal.Handle, early bool) (*g
 		case op.OnUncertain == execution.Close && !says.there:
 			empty = append(empty, op)
 		case early || op.NextCheck <= now:
-			ask = append(ask, op)
+			ask = append(ask, asking{op, says.started})
 		}
 	}
 	started, err := s.closeEmpty(ctx, h, empty, g)
 	if err != nil {
 		return nil, err
 	}
-	return g, s.askAll(ctx, h, append(ask, started...), g)
+	for _, op := range started {
+		ask = append(ask, asking{op, true})
+	}
+	return g, s.askAll(ctx, h, ask, g)
+}
+
+// asking is an operation that somebody is to be asked about; started: its slot
+// says so, as that of an operation with a child always does.
+type asking struct {
+	*execution.Operation
+	started bool
 }
 
 // slotSays is what the ledger holds about an operation's current attempt.
-type slotSays struct{ there, final, open bool }
+type slotSays struct{ there, final, open, started bool }
 
 // uncertain reports whether an open operation's outcome is unknown to whoever may
 // act now: with nobody owning a claimed execution, all are.
@@ -89,28 +101,23 @@ func uncertain(st *execution.State, op *execution.Operation, now int64) bool {
 // repeat finds not_executed there, which is what it wanted. A crash right after:
 // the next round finds it in the ledger.
 func (s *Service) closeEmpty(ctx context.Context, h *journal.Handle, ops []*execution.Operation, g *gathered) (started []*execution.Operation, err error) {
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxConcurrent)
-	for _, op := range ops {
-		group.Go(func() error {
-			slot := &journal.Slot{Operation: op.ID, Attempt: op.Attempt, Generation: h.State.Generation, Outcome: execution.OutcomeNotExecuted, At: s.Journal.Now(h),
-				Reason: "the attempt had not been started", Source: execution.FromSlot, Args: op.ArgsDigest[:]}
-			now, filled, err := s.Journal.FillSlot(ctx, h.State.Ref, slot, journal.FillOptions{OnlyEmpty: true, ValidatedAt: h.ValidatedAt()})
-			if err != nil {
-				return err
-			}
-			if !filled && !now.Outcome.Final() {
-				mu.Lock()
-				defer mu.Unlock()
-				started = append(started, op)
-				return nil
-			}
-			g.add(slotEvidence(op, now))
-			return nil
-		})
+	slots := make([]*journal.Slot, len(ops))
+	for i, op := range ops {
+		slots[i] = &journal.Slot{Operation: op.ID, Attempt: op.Attempt, Generation: h.State.Generation, Outcome: execution.OutcomeNotExecuted, At: s.Journal.Now(h),
+			Reason: "the attempt had not been started", Source: execution.FromSlot, Args: op.ArgsDigest[:]}
 	}
-	return started, group.Wait()
+	got, err := s.Journal.FillSlots(ctx, h.State.Ref, slots, journal.FillOptions{OnlyEmpty: true, ValidatedAt: h.ValidatedAt()})
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range got {
+		if f.Filled || f.Now.Outcome.Final() {
+			g.add(slotEvidence(ops[i], f.Now))
+		} else {
+			started = append(started, ops[i])
+		}
+	}
+	return started, nil
 }
 
 // slotEvidence is a final slot as evidence.
@@ -125,7 +132,7 @@ func slotEvidence(op *execution.Operation, slot *journal.Slot) execution.Evidenc
 
 // askAll puts the question about each operation to whoever can answer it, at most
 // maxConcurrent at a time, and keeps time free for the write.
-func (s *Service) askAll(ctx context.Context, h *journal.Handle, ops []*execution.Operation, g *gathered) error {
+func (s *Service) askAll(ctx context.Context, h *journal.Handle, ops []asking, g *gathered) error {
 	if len(ops) == 0 {
 		return nil
 	}
@@ -150,11 +157,16 @@ func (s *Service) askAll(ctx context.Context, h *journal.Handle, ops []*executio
 }
 
 // askOne asks about one operation. Nobody to ask: nothing is learned.
-func (s *Service) askOne(ctx context.Context, h *journal.Handle, w *api.Workflow, op *execution.Operation, g *gathered) {
+func (s *Service) askOne(ctx context.Context, h *journal.Handle, w *api.Workflow, op asking, g *gathered) {
 	asked := s.Journal.Now(h) // before the question: what may still happen after it is not ruled out by it
-	ev, why, someone := s.askChild(ctx, h, op)
+	var ev execution.Evidence
+	var why string
+	someone := false
+	if op.started {
+		ev, why, someone = s.askChild(ctx, h, op.Operation)
+	}
 	if !someone {
-		ev, why, someone = s.askResolver(ctx, h, w, op)
+		ev, why, someone = s.askResolver(ctx, h, w, op.Operation)
 	}
 	if !someone {
 		return
@@ -163,7 +175,7 @@ func (s *Service) askOne(ctx context.Context, h *journal.Handle, w *api.Workflow
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.evidence = append(g.evidence, ev)
-	g.checks = append(g.checks, execution.Check{Operation: op.ID, At: asked, Next: s.nextCheck(op, asked), Finding: ev.Finding, Detail: why})
+	g.checks = append(g.checks, execution.Check{Operation: op.ID, At: asked, Next: s.nextCheck(op.Operation, asked), Finding: ev.Finding, Detail: why})
 }
 
 // nextCheck is when an operation that stays open is asked about again: later each

@@ -140,13 +140,20 @@ func (s *Service) awaitedEnded(ctx context.Context, h *journal.Handle, ids []exe
 	if err != nil {
 		return false, err
 	}
+	var started []*execution.Operation
 	for _, ev := range evs {
 		op := h.State.Operations[ev.Operation]
-		if op != nil && ev.Attempt == op.Attempt && ev.Finding == execution.Found && ev.Outcome.Final() {
+		if op == nil || ev.Attempt != op.Attempt {
+			continue
+		}
+		if ev.Finding == execution.Found && ev.Outcome.Final() {
 			return true, nil
 		}
+		if ev.Started {
+			started = append(started, op)
+		}
 	}
-	for _, op := range open {
+	for _, op := range started {
 		if ev, _, child := s.askChild(ctx, h, op); child && ev.Finding == execution.Found {
 			return true, nil
 		}

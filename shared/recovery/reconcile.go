@@ -22,10 +22,19 @@ func (s *Service) Reconcile(ctx context.Context, r *api.ReconcileRequest) (*api.
 	if err != nil {
 		return nil, err
 	}
+	if err := s.usable(h); err != nil {
+		return nil, err
+	}
+	if rd.hasFence {
+		rd.owned = h
+	}
+	if err := s.admit(h, rd); err != nil {
+		return nil, err
+	}
 	if len(r.Evidence) > 0 {
 		rd.fromCaller = true
 		rd.evidence, err = s.callersEvidence(ctx, h, r)
-	} else if err = s.admit(h, rd); err == nil {
+	} else {
 		var g *gathered
 		if g, err = s.gather(ctx, h, true); err == nil {
 			rd.evidence, rd.checks = g.evidence, g.checks
@@ -77,18 +86,18 @@ type round struct {
 	evidence   []execution.Evidence
 	checks     []execution.Check
 	fromCaller bool
+	// owned is the execution as its owner found it, with its head; nil without a
+	// fence.
+	owned *journal.Handle
 	// quiet: answers that change nothing are not worth an entry (polls).
 	quiet bool
 }
 
 // admit refuses who may not write; without a fence only while nobody owns it.
 func (s *Service) admit(h *journal.Handle, rd *round) error {
-	if err := s.usable(h); err != nil {
-		return err
-	}
 	c := rd.change(h)
-	_, err := execution.Admit(h.State, &c, execution.Environment{Now: s.Journal.Now(h), Epoch: s.Journal.Epoch})
-	if err != nil {
+	replay, err := execution.Admit(h.State, &c, execution.Environment{Now: s.Journal.Now(h), Epoch: s.Journal.Epoch})
+	if err != nil || replay != nil {
 		return err
 	}
 	if err := closed(h.State); err != nil {
@@ -117,7 +126,7 @@ func (rd *round) change(h *journal.Handle) execution.Change {
 // leaves slots that say what the next round will find.
 func (s *Service) absorb(ctx context.Context, rd *round) (*journal.Written, error) {
 	for range maxSlotRounds {
-		w, err := s.write(ctx, rd.tenant, rd.execution, func(h *journal.Handle) (*journal.Step, error) { return s.absorbStep(h, rd) })
+		w, err := s.writeFrom(ctx, rd.tenant, rd.execution, rd.owned, func(h *journal.Handle) (*journal.Step, error) { return s.absorbStep(h, rd) })
 		var won *slotsWon
 		if errors.As(err, &won) {
 			rd.concede(won.found)
@@ -234,11 +243,19 @@ func (s *Service) settleSlots(ctx context.Context, h *journal.Handle, ts []execu
 	if err != nil {
 		return err
 	}
-	wanted := map[execution.OperationID]execution.Outcome{}
-	for _, t := range ts {
-		wanted[t.Operation] = t.Outcome
+	got := map[execution.OperationID]execution.Settlement{}
+	for _, f := range found {
+		got[f.Operation] = f
 	}
-	won := slices.DeleteFunc(slices.Clone(found), func(t execution.Settlement) bool { return wanted[t.Operation] == t.Outcome })
+	var won []execution.Settlement
+	for _, t := range ts {
+		f, ok := got[t.Operation]
+		if !ok { // the slot let nothing in: what was to be proved is not
+			won = append(won, execution.Settlement{Operation: t.Operation, Attempt: t.Attempt})
+		} else if f.Outcome != t.Outcome {
+			won = append(won, f)
+		}
+	}
 	if len(won) > 0 {
 		return &slotsWon{won}
 	}
@@ -251,8 +268,10 @@ func (rd *round) concede(found []execution.Settlement) {
 		rd.evidence = slices.DeleteFunc(rd.evidence, func(ev execution.Evidence) bool {
 			return ev.Operation == t.Operation && (ev.Finding == execution.Decided || ev.Finding == execution.NotFoundFinding || ev.Finding == execution.Found && ev.Outcome == execution.OutcomeNotExecuted)
 		})
-		rd.evidence = append(rd.evidence, execution.Evidence{Operation: t.Operation, Attempt: t.Attempt, Finding: execution.Found, Outcome: t.Outcome, Source: execution.FromLedger,
-			ProviderRef: t.ProviderRef, Result: t.Result, ResultRef: t.ResultRef, Reason: t.Reason})
+		if t.Outcome != "" {
+			rd.evidence = append(rd.evidence, execution.Evidence{Operation: t.Operation, Attempt: t.Attempt, Finding: execution.Found, Outcome: t.Outcome, Source: execution.FromLedger,
+				ProviderRef: t.ProviderRef, Result: t.Result, ResultRef: t.ResultRef, Reason: t.Reason})
+		}
 	}
 }
 
@@ -279,7 +298,7 @@ func (s *Service) reconciled(before, after *journal.Handle, rd *round) []api.Rec
 			continue
 		}
 		r := api.Reconciled{Operation: op.ID, Name: op.Name, Attempt: op.Attempt, Status: op.ViewStatus(after.State, now), Outcome: op.Outcome, Finding: op.LastFinding}
-		if !op.Final() {
+		if !op.Final() && !op.NeedsReview { // those only a person can move
 			r.NextCheckAt, r.Detail = api.TimeOrNil(op.NextCheck), detail[op.ID]
 		}
 		out = append(out, r)

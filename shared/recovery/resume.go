@@ -34,7 +34,7 @@ func (s *Service) Resume(ctx context.Context, r *api.ResumeRequest) (*api.Resume
 		}
 		return nil, err
 	}
-	rd := &round{tenant: r.Tenant, execution: r.Execution, actor: system, fence: w.Handle.State.Fence, hasFence: true}
+	rd := &round{tenant: r.Tenant, execution: r.Execution, actor: system, fence: w.Handle.State.Fence, hasFence: true, owned: w.Handle}
 	g, err := s.gather(ctx, w.Handle, true)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func goesAgain(op *execution.Operation, now int64) bool {
 func nextLook(st *execution.State) int64 {
 	var at int64
 	for _, op := range st.Operations {
-		if n := op.NextCheck; !op.Final() && n > 0 && (at == 0 || n < at) {
+		if n := op.NextCheck; !op.Final() && !op.NeedsReview && n > 0 && (at == 0 || n < at) {
 			at = n
 		}
 	}

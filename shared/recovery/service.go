@@ -143,17 +143,26 @@ func (*unchanged) Error() string { return "recovery: nothing to write" }
 // write adds an entry computed from the journal with its head; a step that is
 // *unchanged ends it without one.
 func (s *Service) write(ctx context.Context, t execution.TenantID, e execution.ExecutionID, propose func(h *journal.Handle) (*journal.Step, error)) (*journal.Written, error) {
-	var seen *journal.Handle
-	w, err := s.Journal.Write(ctx, t, e, journal.WriteOptions{Head: true}, func(_ context.Context, h *journal.Handle) (*journal.Step, error) {
-		seen = h
-		if err := s.usable(h); err != nil {
-			return nil, err
+	return s.writeFrom(ctx, t, e, nil, propose)
+}
+
+// writeFrom is write for a step under a fence that changes no status: it needs no
+// head but the one that the caller has read (seen), and so no further read. nil:
+// the head is read.
+func (s *Service) writeFrom(ctx context.Context, t execution.TenantID, e execution.ExecutionID, seen *journal.Handle, propose func(h *journal.Handle) (*journal.Step, error)) (*journal.Written, error) {
+	withHead := seen == nil
+	w, err := s.Journal.Write(ctx, t, e, journal.WriteOptions{Head: withHead}, func(_ context.Context, h *journal.Handle) (*journal.Step, error) {
+		if withHead {
+			seen = h
+			if err := s.usable(h); err != nil {
+				return nil, err
+			}
 		}
 		return propose(h)
 	})
 	var same *unchanged
 	if errors.As(err, &same) {
-		return &journal.Written{Handle: same.h}, nil
+		return s.withHead(&journal.Written{Handle: same.h}, seen), nil
 	}
 	if err != nil {
 		if c := execution.CodeOf(err); c == execution.VersionConflict || c == execution.LeaseLost {
