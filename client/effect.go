@@ -92,7 +92,7 @@ type effect struct {
 // Do declares operations, together with a change (the zero one: none), makes
 // those that may be made, and gives all outcomes in the order of ops. Those that
 // were settled before come back as recorded, without being made again; when all
-// are and there is no change, nothing is sent.
+// are, and the change is nothing but a task and a note, nothing is sent.
 //
 // A crash before the entry: nothing happened. After it: the operations are
 // uncertain for the next owner, and go on by their on_uncertain. After an effect:
@@ -125,9 +125,10 @@ func (r *Run) Do(ctx context.Context, change api.Changes, ops []api.OperationDec
 	return d.results, nil
 }
 
+// empty reports a change without content: task and note only say what a step is.
 func empty(c *api.Changes) bool {
-	return c.Task == "" && c.State == nil && c.Patch == nil && c.Merge == nil && len(c.Outcomes) == 0 && len(c.Absorb) == 0 && len(c.Artifacts) == 0 &&
-		len(c.Spend) == 0 && c.Labels == nil && c.Subjects == nil && c.Permissions == nil && c.Note == ""
+	return c.State == nil && c.Patch == nil && c.Merge == nil && len(c.Outcomes) == 0 && len(c.Absorb) == 0 && len(c.Artifacts) == 0 &&
+		len(c.Spend) == 0 && c.Labels == nil && c.Subjects == nil && c.Permissions == nil
 }
 
 // doing is one Do.
