@@ -193,7 +193,7 @@ func (p *proposer) version() error {
 	case p.c.Expected > p.s.Version:
 		return Errorf(Integrity, "the expected version is beyond the journal's end")
 	}
-	return Errorf(VersionConflict, "the execution has moved on: reload")
+	return Errorf(VersionConflict, "the execution has moved on: reload").With("expected_version", p.c.Expected)
 }
 
 // claimable decides who may take ownership (architecture, "Claim").

@@ -122,14 +122,19 @@ func (j *Journal) Write(ctx context.Context, t execution.TenantID, e execution.E
 	return nil, execution.Errorf(execution.Unavailable, "the execution is changed by many at once: repeat the same request").With("execution", string(e))
 }
 
-// conflict adds to a VersionConflict what happened since.
+// conflict adds to a VersionConflict what happened since the expected version,
+// as far as the fold remembers.
 func (j *Journal) conflict(err error, h *Handle) error {
 	e := execution.AsError(err)
 	if e.Code != execution.VersionConflict {
 		return e
 	}
+	expected, _ := e.Facts["expected_version"].(int64)
 	changes := make([]map[string]any, 0, len(h.Recent))
 	for _, r := range h.Recent {
+		if r.Version <= expected {
+			continue
+		}
 		c := map[string]any{"version": r.Version, "kind": string(r.Kind)}
 		if r.Actor != nil {
 			c["actor"] = map[string]any{"kind": r.Actor.Kind, "id": r.Actor.ID}
