@@ -76,11 +76,12 @@ func (g *gauges) added(ref execution.Ref) {
 	g.of(ref).since++
 }
 
-// emptied forgets what is known about an inbox.
-func (g *gauges) emptied(ref execution.Ref) {
+// emptied counts n signals that this process took out.
+func (g *gauges) emptied(ref execution.Ref, n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.by, ref)
+	k := g.of(ref)
+	k.count = max(0, k.count-n)
 }
 
 // of gives the gauge of an inbox; the caller holds mu.

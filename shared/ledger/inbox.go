@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
@@ -273,6 +274,7 @@ func (l *Ledger) Empty(ctx context.Context, ref execution.Ref, refs []execution.
 	}
 	until := journal.EpochSeconds(l.Journal.NowOf(clock) + emptiedFor.Milliseconds())
 	errs := make([]error, len(refs))
+	var emptied atomic.Int64
 	var wg sync.WaitGroup
 	turn := make(chan struct{}, 8)
 	for i, r := range refs {
@@ -282,13 +284,16 @@ func (l *Ledger) Empty(ctx context.Context, ref execution.Ref, refs []execution.
 			_, _, err := l.Journal.Table.Update(ctx, store.Update{Key: journal.SignalItemKey(ref.PK(), ref.Generation, r.Name, r.Key), ValidatedAt: clock.Date(),
 				Cond:    store.All{store.There(), store.Present{Attr: sigBody}},
 				Actions: []store.Action{store.Remove{Attr: sigBody}, store.Set{Attr: store.AttrTTL, Value: store.N(until)}}})
+			if err == nil {
+				emptied.Add(1)
+			}
 			if empty := (*store.ConditionFailed)(nil); !errors.As(err, &empty) {
 				errs[i] = journal.Fail(err, ref)
 			}
 		})
 	}
 	wg.Wait()
-	l.gauges.emptied(ref)
+	l.gauges.emptied(ref, int(emptied.Load()))
 	for _, err := range errs {
 		if err != nil {
 			return err

@@ -293,16 +293,8 @@ func TestRecordRace(t *testing.T) {
 // outcome recorded once and the waiting execution due.
 func TestRecordFaults(t *testing.T) {
 	t.Parallel()
-	for _, status := range []string{"running", "waiting"} {
-		for _, on := range []string{"get", "query", "update", "put_object", "transact"} {
-			for _, effect := range []string{"lost", "landed", "throttle", "unavailable", "crash_before", "crash_after"} {
-				for nth := 1; nth <= 3; nth++ {
-					t.Run(fmt.Sprintf("%s/%s/%s/%d", status, on, effect, nth), func(t *testing.T) {
-						recordFault(t, status == "waiting", memory.Fault{On: on, Effect: effect, Nth: nth})
-					})
-				}
-			}
-		}
+	for _, waiting := range []bool{false, true} {
+		everyFault(t, []string{"get", "query", "update", "put_object", "transact"}, func(t *testing.T, f memory.Fault) { recordFault(t, waiting, f) })
 	}
 }
 
@@ -318,8 +310,8 @@ func recordFault(t *testing.T, waiting bool, f memory.Fault) {
 	result := `"` + strings.Repeat("r", 20_000) + `"`
 	w.restart()
 	w.faults(f)
-	_, err := attempt(w, func() (*api.RecordOutcomeReply, error) {
-		return w.Ledger.RecordOutcome(t.Context(), w.outcome("e", op, execution.OutcomeSucceeded, result))
+	_, err := attempt(t, func(ctx context.Context) (*api.RecordOutcomeReply, error) {
+		return w.Ledger.RecordOutcome(ctx, w.outcome("e", op, execution.OutcomeSucceeded, result))
 	})
 	if err != nil && !execution.CodeOf(err).Retryable() {
 		t.Fatalf("not retryable: %v", err)
@@ -337,17 +329,6 @@ func recordFault(t *testing.T, waiting bool, f memory.Fault) {
 	if head := w.head("e"); waiting && (head.Int(journal.HeadDue) > w.engine.Now().UnixMilli() || head.Str(journal.HeadDueKind) != journal.DueEvidence) {
 		t.Errorf("not due: %d %s", head.Int(journal.HeadDue), head.Str(journal.HeadDueKind))
 	}
-}
-
-// attempt makes a call in a process that may die in it.
-func attempt[R any](w *world, call func() (R, error)) (out R, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		out, err = call()
-	}()
-	<-done
-	return out, err
 }
 
 // Gone while the evidence was being written: refused, on a replay too.

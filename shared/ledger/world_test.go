@@ -166,3 +166,22 @@ func text(v *jsonx.Value) string {
 	}
 	return string(v.Bytes())
 }
+
+// attempt makes a call in an invocation that a scripted crash may end.
+func attempt[R any](t testing.TB, call func(ctx context.Context) (R, error)) (R, error) {
+	ctx, inv := memory.WithInvocation(t.Context())
+	defer inv.End()
+	return call(ctx)
+}
+
+// everyFault runs f with each call failing in each way, from its first to its
+// third.
+func everyFault(t *testing.T, calls []string, f func(t *testing.T, fault memory.Fault)) {
+	for _, on := range calls {
+		for _, effect := range []string{"lost", "landed", "throttle", "unavailable", "crash_before", "crash_after"} {
+			for nth := 1; nth <= 3; nth++ {
+				t.Run(fmt.Sprintf("%s/%s/%d", on, effect, nth), func(t *testing.T) { f(t, memory.Fault{On: on, Effect: effect, Nth: nth}) })
+			}
+		}
+	}
+}
