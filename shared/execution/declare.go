@@ -106,21 +106,21 @@ func (p *proposer) take(op *Operation, evs []Evidence) {
 	j := Judge(op, evs, p.env.Now)
 	b := &p.entry.Body
 	p.out.Contradictions += len(j.Contradictions)
-	b.Outcomes = append(b.Outcomes, j.Contradictions...)
 	if j.Settle != nil {
 		b.Outcomes = append(b.Outcomes, *j.Settle)
 		if j.NeedsSlot {
 			p.out.Slots = append(p.out.Slots, *j.Settle)
 		}
 	}
+	b.Outcomes = append(b.Outcomes, j.Contradictions...)
 	b.Evidence = append(b.Evidence, j.Keep...)
 	f := Folder{s: State{Operations: map[OperationID]*Operation{op.ID: op}, Open: 1}}
 	f.own.ops = true
-	for i := range j.Contradictions {
-		f.settle(&j.Contradictions[i], p.entry)
-	}
 	if j.Settle != nil {
 		f.settle(j.Settle, p.entry)
+	}
+	for i := range j.Contradictions {
+		f.settle(&j.Contradictions[i], p.entry)
 	}
 	for i := range j.Keep {
 		f.evidence(&j.Keep[i])

@@ -21,8 +21,9 @@ type Judgement struct {
 	NeedsSlot bool
 	// Keep is evidence that settles nothing but must be remembered.
 	Keep []Evidence
-	// Contradictions are final outcomes that differ from the one that the journal
-	// has settled, of this attempt or an earlier one; each once.
+	// Contradictions are final outcomes that differ from the settled one (Settle,
+	// or what the journal had), of this attempt or an earlier one; each once. They
+	// are taken in after Settle.
 	Contradictions []Settlement
 }
 
@@ -78,6 +79,13 @@ func Judge(op *Operation, evs []Evidence, now int64) Judgement {
 		j.NeedsSlot = slotBound(found[0].Outcome) && found[0].Source != FromLedger && found[0].Source != FromSlot
 	case proof != nil:
 		j.Settle, j.NeedsSlot = settlement(op, absence(proof), now), true
+	}
+	if j.Settle != nil { // what was too weak to settle it, but says otherwise
+		for i := range evs {
+			if ev := &evs[i]; ev.Attempt == op.Attempt && ev.Finding == Found && ev.Outcome.Final() && (ev.Outcome != j.Settle.Outcome || !sameResult(ev.Result, j.Settle.Result)) {
+				j.contradict(op, ev)
+			}
+		}
 	}
 	return j
 }
