@@ -113,7 +113,7 @@ func (s *story) tell(ctx context.Context) error {
 		return err
 	}
 	s.say("On the third day nothing else has come: time for a reminder.")
-	if err := s.after(ctx, 2*day+time.Hour, nil); err != nil {
+	if err := s.after(ctx, 2*day+6*time.Hour, nil); err != nil {
 		return err
 	}
 	s.say("On the fourth day the rest arrives.")
@@ -191,14 +191,17 @@ func (s *story) work(ctx context.Context, event bool) error {
 		if err != nil || next == nil {
 			return err
 		}
-		died, err := s.worker(ctx, next)
+		r, died, err := s.worker(ctx, next)
 		if err != nil {
 			return err
 		}
-		if event = died; died {
-			if err := s.killed(ctx); err != nil {
-				return err
-			}
+		if event = died || r.Ending == client.Held; died {
+			err = s.killed(ctx)
+		} else if r.Ending == client.Held {
+			err = s.office.pass(ctx, time.Duration(r.RetryAfter+1)*time.Millisecond)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return errors.New("workers are started without end")
@@ -237,7 +240,7 @@ func (s *story) killed(ctx context.Context) error {
 }
 
 // worker runs one worker process to its end.
-func (s *story) worker(ctx context.Context, h *handover) (died bool, err error) {
+func (s *story) worker(ctx context.Context, h *handover) (r report, died bool, err error) {
 	s.workers++
 	name := fmt.Sprintf("worker-%d", s.workers)
 	args := []string{"worker", "--endpoint", s.office.endpoint, "--case", string(s.id), "--name", name, "--gateway", s.gateway, "--lease", s.office.lease().String(),
@@ -247,17 +250,17 @@ func (s *story) worker(ctx context.Context, h *handover) (died bool, err error) 
 	}
 	c, err := start(ctx, args...)
 	if err != nil {
-		return false, err
+		return r, false, err
 	}
 	r, killed, err := c.wait()
 	switch {
 	case err != nil:
-		return false, err
+		return r, false, err
 	case killed:
 		s.killAt, s.onSent = 0, false
 		t, err := s.mail.tally(ctx)
 		s.say("  %s (%s) KILLED by SIGKILL; the gateway has sent %d mails by now.", name, h.Cause, t.Sent)
-		return true, err
+		return r, true, err
 	}
 	if s.killAt > 0 {
 		s.killAt = max(1, s.killAt-r.Moments)
@@ -266,7 +269,7 @@ func (s *story) worker(ctx context.Context, h *handover) (died bool, err error) 
 		s.recoveries++
 	}
 	s.say("  %s (%s) %s at version %d.", name, h.Cause, r.Ending, r.Version)
-	return false, nil
+	return r, false, nil
 }
 
 // reviews has two reviewers read the same version and write both.
