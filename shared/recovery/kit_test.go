@@ -351,3 +351,15 @@ func (k *kit) setHead(e, attr, value string) {
 		k.t.Fatal(err)
 	}
 }
+
+func rawJSON(s string) json.RawMessage { return json.RawMessage(s) }
+
+// getRaw is get's reply as text.
+func (k *kit) getRaw(e string) string {
+	k.t.Helper()
+	out, err := k.handlers["checkpoint"](context.Background(), []byte(fmt.Sprintf(`{"action":"get","tenant":%q,"execution":%q}`, tenant, e)))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return string(out)
+}
