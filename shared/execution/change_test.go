@@ -221,7 +221,9 @@ func TestEndings(t *testing.T) {
 	t.Parallel()
 	x := own(t)
 	op := x.declareOp(Declaration{Name: "pay", Args: value(`1`)}).Operation
-	complete := func(c *Change) { c.Kind, c.Complete = KindCompleted, &Completion{Outcome: StatusCompleted, Result: value(`7`)} }
+	complete := func(c *Change) {
+		c.Kind, c.Complete = KindCompleted, &Completion{Outcome: StatusCompleted, Result: value(`7`)}
+	}
 	for _, o := range []Status{StatusCompleted, StatusFailed, StatusCancelled} {
 		e := x.refuse(x.stepWith(func(c *Change) { c.Kind, c.Complete = KindCompleted, &Completion{Outcome: o} }), OperationsOpen)
 		if ids := e.Facts["operations"].([]string); len(ids) != 1 || ids[0] != string(op.ID) || e.Facts["open"] != 1 {

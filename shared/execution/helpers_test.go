@@ -14,7 +14,7 @@ const t0 = int64(1_700_000_000_000)
 
 // script drives one execution through Propose.
 type script struct {
-	t   testing.TB
+	t   fataler
 	s   *State
 	now int64
 	log []*Entry
@@ -106,7 +106,7 @@ func (x *script) stepWith(f func(c *Change)) *Change {
 }
 
 // asJSON is everything of a state, for comparison.
-func asJSON(t testing.TB, s *State) string {
+func asJSON(t fataler, s *State) string {
 	t.Helper()
 	b, err := json.Marshal(s)
 	if err != nil {

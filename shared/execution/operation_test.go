@@ -109,7 +109,9 @@ func TestRedeclare(t *testing.T) {
 			return want{UncertainDisp, 1}
 		}},
 		{"needs review", func(x *script, op *Operation) {
-			x.do(x.stepWith(func(c *Change) { c.Kind, c.Evidence = KindReconciled, []Evidence{{Operation: op.ID, Finding: Several, Count: 2}} }))
+			x.do(x.stepWith(func(c *Change) {
+				c.Kind, c.Evidence = KindReconciled, []Evidence{{Operation: op.ID, Finding: Several, Count: 2}}
+			}))
 		}, func(u OnUncertain) want { return want{UncertainDisp, 1} }},
 		{"succeeded", func(x *script, op *Operation) { x.settle(op.ID, OutcomeSucceeded) }, func(u OnUncertain) want { return want{Settled, 1} }},
 		{"failed", func(x *script, op *Operation) { x.settle(op.ID, OutcomeFailed) }, func(u OnUncertain) want { return want{Settled, 1} }},
