@@ -23,8 +23,8 @@ const prefix = "cairn:"
 
 // settings is what the context says, before anything is made of it.
 type settings struct {
-	stackName                                       string
-	vpcID, storageKeyARN, dataKeyARN, alarmTopicARN string
+	stackName                                                       string
+	vpcID, storageKeyARN, dataKeyARN, alarmTopicARN, resolverKeyARN string
 	cairncdk.Props
 }
 
@@ -87,6 +87,9 @@ var known = map[string]func(s *settings, value string) error{
 	"tenantKeys":      func(s *settings, v string) error { s.TenantKeys = list(v); return nil },
 	"stateMachines":   func(s *settings, v string) error { s.Targets.StateMachines = list(v); return nil },
 	"targetFunctions": func(s *settings, v string) error { s.Targets.Functions = list(v); return nil },
+	"operatorBus":     func(s *settings, v string) error { s.Targets.OperatorBus = v; return nil },
+	"resolverHosts":   func(s *settings, v string) error { s.Targets.ResolverHosts = list(v); return nil },
+	"resolverKeyArn":  func(s *settings, v string) error { s.resolverKeyARN = v; return nil },
 	"eventBuses":      func(s *settings, v string) error { s.Targets.EventBuses = list(v); return nil },
 }
 
@@ -126,6 +129,9 @@ func (s settings) props(stack awscdk.Stack) *cairncdk.Props {
 	}
 	if s.alarmTopicARN != "" {
 		p.AlarmTopic = awssns.Topic_FromTopicArn(stack, jsii.String("AlarmTopic"), &s.alarmTopicARN)
+	}
+	if s.resolverKeyARN != "" { // of a secret
+		p.Targets.ResolverKey = awscdk.SecretValue_SecretsManager(&s.resolverKeyARN, nil)
 	}
 	return &p
 }

@@ -3,6 +3,7 @@ package cairncdk
 import (
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
@@ -92,7 +93,8 @@ func (c *Cairn) makeFunction(name string) {
 		wildcard("Resource::*", "X-Ray knows no resources: both of its actions can only be allowed on all."))
 }
 
-// environment is the functions' whole configuration; none of it is secret.
+// environment is a function's whole configuration. The resolvers' key is its only
+// secret: a reference that CloudFormation resolves, never in the template.
 func (c *Cairn) environment(name string) *map[string]*string {
 	env := map[string]*string{
 		"CAIRN_TABLE":     c.Table.TableName(),
@@ -103,6 +105,16 @@ func (c *Cairn) environment(name string) *map[string]*string {
 	}
 	if role := c.TenantRoles[name]; role != nil {
 		env["CAIRN_TENANT_ROLE"] = role.RoleArn()
+	}
+	if name != Recover {
+		return &env
+	}
+	if bus := c.props.Targets.OperatorBus; bus != "" {
+		env["CAIRN_EVENT_BUS"] = &bus
+	}
+	if c.props.Targets.ResolverKey != nil {
+		env["CAIRN_RESOLVER_HOSTS"] = jsii.String(strings.Join(c.props.Targets.ResolverHosts, ","))
+		env["CAIRN_RESOLVER_KEY"] = c.props.Targets.ResolverKey.UnsafeUnwrap()
 	}
 	return &env
 }

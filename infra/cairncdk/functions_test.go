@@ -53,6 +53,24 @@ func TestFunctionProps(t *testing.T) {
 	wantAt(t, get(t, result, "AWS::Lambda::Function", "Retention"), map[string]string{"ReservedConcurrentExecutions": "", "FunctionName": "x-retention"})
 }
 
+// What recovery reaches is configured at recover alone, and the resolvers' key is
+// a reference, never the secret.
+func TestRecoverEnvironment(t *testing.T) {
+	secret := "arn:aws:secretsmanager:eu-west-1:111122223333:secret:resolvers-a1b2c3"
+	result := template(t, cairncdk.Props{Targets: cairncdk.Targets{
+		OperatorBus:   "arn:aws:events:eu-west-1:111122223333:event-bus/operators",
+		ResolverHosts: []string{"bank.example", "pay.example"}, ResolverKey: awscdk.SecretValue_SecretsManager(&secret, nil),
+	}}, nil)
+	for name, want := range map[string][3]string{
+		"Recover":    {"arn:aws:events:eu-west-1:111122223333:event-bus/operators", "bank.example,pay.example", "{{resolve:secretsmanager:" + secret + ":SecretString:::}}"},
+		"Checkpoint": {}, "Retention": {},
+	} {
+		wantAt(t, get(t, result, "AWS::Lambda::Function", name), map[string]string{
+			"Environment.Variables.CAIRN_EVENT_BUS": want[0], "Environment.Variables.CAIRN_RESOLVER_HOSTS": want[1], "Environment.Variables.CAIRN_RESOLVER_KEY": want[2],
+		})
+	}
+}
+
 func TestStreamMappings(t *testing.T) {
 	if got, want := len(standard().OfType("AWS::Lambda::EventSourceMapping")), len(store.Mappings); got != want {
 		t.Fatalf("%d mappings, want %d", got, want)
@@ -191,11 +209,11 @@ func TestWrongProps(t *testing.T) {
 		ArchiveClass:        "DEEP_ARCHIVE", ArchiveAfterDays: 1,
 		SecurityGroups: []awsec2.ISecurityGroup{},
 		TenantKeys:     []string{"arn:aws:kms:*:*:key/*"},
-		Targets:        cairncdk.Targets{Functions: []string{"my-function"}},
+		Targets:        cairncdk.Targets{Functions: []string{"my-function"}, ResolverHosts: []string{"bank.example"}},
 	}, nil)
 	for _, want := range []string{
 		"MemoryMB is 64", "RecoveryDays is 36", "KeyRecoveryDays is -1", "NoncurrentDays is -1", "Epoch is -1", `ReservedConcurrency names "purge"`,
-		"ReservedConcurrency of purge is 0", `ArchiveClass "DEEP_ARCHIVE"`, "ArchiveAfterDays is 1", "need a Vpc", `"arn:aws:kms:*:*:key/*"`, `"my-function"`,
+		"ReservedConcurrency of purge is 0", `ArchiveClass "DEEP_ARCHIVE"`, "ArchiveAfterDays is 1", "need a Vpc", "belong together", `"arn:aws:kms:*:*:key/*"`, `"my-function"`,
 	} {
 		if !slices.ContainsFunc(result.Messages, func(m string) bool { return strings.HasPrefix(m, "ERROR") && strings.Contains(m, want) }) {
 			t.Errorf("no error says %q: %v", want, result.Messages)

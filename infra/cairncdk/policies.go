@@ -2,6 +2,7 @@ package cairncdk
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -157,8 +158,12 @@ func (c *Cairn) streamStatements() []awsiam.PolicyStatement {
 	}
 }
 
-// targetStatements let recovery start and ask what Props.Targets names.
+// targetStatements let recovery start, ask and tell what Props.Targets names.
 func (c *Cairn) targetStatements() []awsiam.PolicyStatement {
+	buses := c.props.Targets.EventBuses
+	if bus := c.props.Targets.OperatorBus; bus != "" && !slices.Contains(buses, bus) {
+		buses = append(slices.Clone(buses), bus)
+	}
 	var statements []awsiam.PolicyStatement
 	for _, target := range []struct {
 		sid, action string
@@ -167,7 +172,7 @@ func (c *Cairn) targetStatements() []awsiam.PolicyStatement {
 		{"StartStateMachines", "states:StartExecution", c.props.Targets.StateMachines},
 		{"AnswerTaskTokens", "states:SendTaskSuccess", c.props.Targets.StateMachines},
 		{"InvokeFunctions", "lambda:InvokeFunction", c.props.Targets.Functions},
-		{"PutEvents", "events:PutEvents", c.props.Targets.EventBuses},
+		{"PutEvents", "events:PutEvents", buses},
 	} {
 		if len(target.arns) > 0 {
 			statements = append(statements, allow(target.sid, []string{target.action}, *strs(target.arns), nil))

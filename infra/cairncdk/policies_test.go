@@ -21,6 +21,7 @@ var everything = cairncdk.Props{
 		StateMachines: []string{"arn:aws:states:eu-west-1:111122223333:stateMachine:case"},
 		Functions:     []string{"arn:aws:lambda:eu-west-1:111122223333:function:resolver:live"},
 		EventBuses:    []string{"arn:aws:events:eu-west-1:111122223333:event-bus/cases"},
+		OperatorBus:   "arn:aws:events:eu-west-1:111122223333:event-bus/operators",
 	},
 }
 
@@ -180,7 +181,7 @@ func TestTargets(t *testing.T) {
 		"StartStateMachines": "[states:StartExecution] [arn:aws:states:eu-west-1:111122223333:stateMachine:case]",
 		"AnswerTaskTokens":   "[states:SendTaskSuccess] [arn:aws:states:eu-west-1:111122223333:stateMachine:case]",
 		"InvokeFunctions":    "[lambda:InvokeFunction] [arn:aws:lambda:eu-west-1:111122223333:function:resolver:live]",
-		"PutEvents":          "[events:PutEvents] [arn:aws:events:eu-west-1:111122223333:event-bus/cases]",
+		"PutEvents":          "[events:PutEvents] [arn:aws:events:eu-west-1:111122223333:event-bus/cases arn:aws:events:eu-west-1:111122223333:event-bus/operators]",
 	} {
 		s := statement(t, result.RoleStatements("RecoverRole"), sid)
 		if got := fmt.Sprint(s.Actions, " ", s.Resources); got != want {

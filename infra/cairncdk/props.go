@@ -98,7 +98,7 @@ type Props struct {
 	AlarmTopic awssns.ITopic
 }
 
-// Targets lists by ARN what the recover function may reach: nothing else, so a
+// Targets lists (by ARN where it says no other) what the recover function may reach: nothing else, so a
 // workflow that names another target gets a definite refusal from IAM.
 type Targets struct {
 	// StateMachines may be started, and their task tokens answered.
@@ -108,6 +108,14 @@ type Targets struct {
 	Functions []string
 	// EventBuses may be sent hand-overs.
 	EventBuses []string
+	// OperatorBus is told what operators should hear of: parked executions,
+	// contradictions. "" is nobody; metrics and logs tell it too.
+	OperatorBus string
+	// ResolverHosts are the hosts on which https resolvers may be asked, and
+	// ResolverKey (base64, at least 16 bytes) signs the questions: both or none.
+	// Take the key from Secrets Manager, then the template holds only where it is.
+	ResolverHosts []string
+	ResolverKey   awscdk.SecretValue
 }
 
 // Defaults and bounds of Props.
@@ -184,7 +192,13 @@ func (p Props) problems() []string {
 	if p.Vpc == nil && (p.VpcSubnets != nil || p.SecurityGroups != nil) {
 		report("VpcSubnets and SecurityGroups need a Vpc")
 	}
+	if (len(p.Targets.ResolverHosts) == 0) != (p.Targets.ResolverKey == nil) {
+		report("Targets.ResolverHosts and Targets.ResolverKey belong together: only one is set")
+	}
 	arns := slices.Concat(p.TenantKeys, p.Targets.StateMachines, p.Targets.Functions, p.Targets.EventBuses)
+	if p.Targets.OperatorBus != "" {
+		arns = append(arns, p.Targets.OperatorBus)
+	}
 	for _, arn := range arns {
 		if strings.Contains(arn, "*") || !isToken(arn) && !strings.HasPrefix(arn, "arn:") {
 			report("%q is not the ARN of one resource", arn)
