@@ -99,7 +99,7 @@ func (s *Service) History(ctx context.Context, r *api.HistoryRequest) (*api.Hist
 	if !r.NewestFirst {
 		from = max(from, floor)
 	}
-	page, err := s.Journal.Entries(ctx, h.State.Ref, from, r.NewestFirst, api.ListLimit(r.Limit))
+	page, err := s.Journal.History(ctx, h, from, r.NewestFirst, api.ListLimit(r.Limit))
 	if err != nil {
 		return nil, err
 	}

@@ -5,15 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
-	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/store"
 )
-
-// ValidatedAt is the store time of the reading: what a write that the read
-// justifies must carry.
-func (c Clock) ValidatedAt() time.Time { return c.date }
 
 // EntryFacts are the plain attributes of an entry's item: all that retention
 // and verification need, without any key.

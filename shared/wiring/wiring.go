@@ -8,6 +8,7 @@ import (
 
 	checkpointhandler "github.com/cairnstate/cairn/functions/checkpoint/handler"
 	recoverhandler "github.com/cairnstate/cairn/functions/recover/handler"
+	retentionhandler "github.com/cairnstate/cairn/functions/retention/handler"
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/artifact"
 	"github.com/cairnstate/cairn/shared/catalog"
@@ -16,6 +17,7 @@ import (
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/ledger"
 	"github.com/cairnstate/cairn/shared/recovery"
+	"github.com/cairnstate/cairn/shared/retention"
 	"github.com/cairnstate/cairn/shared/seal"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/telemetry"
@@ -57,6 +59,7 @@ type Services struct {
 	Views      *view.Builder
 	Checkpoint *checkpoint.Service
 	Recovery   *recovery.Service
+	Retention  *retention.Service
 
 	log   *slog.Logger
 	meter *telemetry.Meter
@@ -67,7 +70,8 @@ func New(o Outside) *Services {
 	table, keys, bucket := store.Metered(o.Main), store.Metered(o.Keys), store.MeteredBucket(o.Bucket)
 	s := &Services{log: o.Log, meter: o.Meter}
 	s.Sealer = seal.New(seal.Options{Keys: keys, KMS: o.KMS, KeyID: o.DataKey, Rand: o.Rand, Now: o.Now})
-	s.Journal = journal.New(journal.Options{Table: table, Bucket: bucket, Sealer: s.Sealer, Elapsed: o.Elapsed, Rand: o.Rand, Sleep: o.Sleep, Epoch: o.Epoch})
+	s.Journal = journal.New(journal.Options{Table: table, Bucket: bucket, Sealer: s.Sealer, Elapsed: o.Elapsed, Rand: o.Rand, Sleep: o.Sleep, Epoch: o.Epoch,
+		Vault: &retention.Vault{Bucket: bucket}})
 	s.Catalog = &catalog.Catalog{Table: table, Elapsed: o.Elapsed}
 	s.Artifacts = &artifact.Store{Journal: s.Journal, Bucket: bucket, Catalog: s.Catalog}
 	s.Ledger = &ledger.Ledger{Journal: s.Journal, Artifacts: s.Artifacts, Catalog: s.Catalog, Count: o.Meter.Count}
@@ -76,6 +80,8 @@ func New(o Outside) *Services {
 	s.Recovery = &recovery.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Views: s.Views, Rand: o.Rand, Resolvers: o.Resolvers, Target: o.Target,
 		Migrator: o.Migrator, ChildID: checkpoint.ChildID, Count: o.Meter.Count, Emit: o.Emit}
 	s.Checkpoint.ChildEnded = s.Recovery.ChildEnded
+	s.Retention = &retention.Service{Table: table, Bucket: bucket, Journal: s.Journal, Sealer: s.Sealer, Catalog: s.Catalog, Log: o.Log, Count: o.Meter.Count}
+	s.Checkpoint.Lifetime = s.Retention.Lifetime
 	return s
 }
 
@@ -85,5 +91,6 @@ func (s *Services) Functions() map[string]door.Handler {
 	return map[string]door.Handler{
 		api.Checkpoint: checkpointhandler.New(s.Checkpoint, s.Ledger, s.Artifacts, o),
 		api.Recover:    recoverhandler.New(s.Recovery, o),
+		api.Retention:  retentionhandler.New(s.Retention, o),
 	}
 }
