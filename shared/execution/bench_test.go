@@ -113,7 +113,7 @@ func TestFoldWork(t *testing.T) {
 		took = time.Since(began)
 	})
 	t.Logf("fold of 10,000 entries: %v, %.0f allocations", took, n)
-	if n > 20*10_000 {
-		t.Errorf("%.0f allocations, at most 20 an entry", n)
+	if n > 10_000 {
+		t.Errorf("%.0f allocations, at most one an entry", n)
 	}
 }

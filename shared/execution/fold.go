@@ -14,10 +14,8 @@ import (
 // version.
 func Fold(base *State, entries ...*Entry) (*State, error) {
 	f := NewFolder(base)
-	for _, e := range entries {
-		if err := f.Apply(e); err != nil {
-			return nil, err
-		}
+	if err := f.Apply(entries...); err != nil {
+		return nil, err
 	}
 	return f.State(), nil
 }
@@ -29,6 +27,9 @@ type Folder struct {
 	// own says which parts of s may be changed in place: they belong to this
 	// folder and were not handed out.
 	own owned
+	// patches were taken in but not yet applied to s.Data: all at once costs what
+	// one costs, one by one each copies the containers on its way.
+	patches []*Entry
 }
 
 type owned struct{ ops, settled, absorbed, labels, budgets, requests bool }
@@ -62,8 +63,17 @@ func (f *Folder) clip() {
 	f.s.Settled = slices.Clip(f.s.Settled)
 }
 
-// Apply adds the next entry.
-func (f *Folder) Apply(e *Entry) error {
+// Apply adds the next entries. After an error the folder is of no use.
+func (f *Folder) Apply(entries ...*Entry) error {
+	for _, e := range entries {
+		if err := f.add(e); err != nil {
+			return err
+		}
+	}
+	return f.patch()
+}
+
+func (f *Folder) add(e *Entry) error {
 	if !e.Kind.Known() {
 		return Errorf(SchemaTooNew, "an entry of a kind that this version does not know").With("version", e.Version)
 	}
@@ -81,9 +91,7 @@ func (f *Folder) Apply(e *Entry) error {
 	} else if e.Kind == KindCreated || e.Version != f.s.Version+1 || e.Generation != f.s.Generation {
 		return Errorf(Integrity, "the journal has a gap or an entry of another generation").With("version", e.Version)
 	}
-	if err := f.apply(e); err != nil {
-		return err
-	}
+	f.apply(e)
 	if e.Body.Snapshot != nil && e.Body.Snapshot.Forgotten != nil {
 		f.forget(e.Body.Snapshot)
 	}
@@ -132,14 +140,12 @@ func (f *Folder) start(e *Entry) {
 
 var emptyObject = jsonx.MustParse("{}")
 
-func (f *Folder) apply(e *Entry) error {
+func (f *Folder) apply(e *Entry) {
 	s, b := &f.s, &e.Body
 	if b.Created != nil {
 		f.create(e)
 	}
-	if err := f.data(e); err != nil {
-		return err
-	}
+	f.data(e)
 	for i := range b.Outcomes {
 		f.settle(&b.Outcomes[i], e)
 	}
@@ -163,7 +169,6 @@ func (f *Folder) apply(e *Entry) error {
 	f.remember(e)
 	s.Version, s.TipAt = e.Version, e.At
 	s.TipByOwner = s.Owner != "" && e.Fence == s.Fence && e.Kind != KindVerdict
-	return nil
 }
 
 func (f *Folder) create(e *Entry) {
@@ -198,22 +203,51 @@ func (f *Folder) create(e *Entry) {
 	s.Forgotten = c.Forgotten
 }
 
-func (f *Folder) data(e *Entry) error {
+// data takes in a change of the agent's state.
+func (f *Folder) data(e *Entry) {
 	switch {
 	case e.Body.State != nil:
-		f.s.Data = e.Body.State
+		f.s.Data, f.patches = e.Body.State, f.patches[:0]
 	case e.Body.Patch != nil:
-		from := f.s.Data
-		if from == nil {
-			from = emptyObject
+		f.patches = append(f.patches, e)
+	}
+}
+
+// patch applies the patches taken in, as one.
+func (f *Folder) patch() error {
+	if len(f.patches) == 0 {
+		return nil
+	}
+	defer func() { f.patches = f.patches[:0] }()
+	if f.s.Data == nil {
+		f.s.Data = emptyObject
+	}
+	whole := f.patches[0].Body.Patch
+	if len(f.patches) > 1 {
+		var ops []*jsonx.Value
+		for _, e := range f.patches {
+			if e.Body.Patch.Kind() != jsonx.Array {
+				return unfit(e)
+			}
+			ops = append(ops, e.Body.Patch.Elems()...)
 		}
-		d, err := jsonx.ApplyPatch(from, e.Body.Patch)
-		if err != nil {
-			return Errorf(Integrity, "a stored patch does not fit the state before it").With("version", e.Version)
-		}
+		whole = jsonx.NewArray(ops...)
+	}
+	d, err := jsonx.ApplyPatch(f.s.Data, whole)
+	if err == nil {
 		f.s.Data = d
+		return nil
+	}
+	for _, e := range f.patches { // which one?
+		if f.s.Data, err = jsonx.ApplyPatch(f.s.Data, e.Body.Patch); err != nil {
+			return unfit(e)
+		}
 	}
 	return nil
+}
+
+func unfit(e *Entry) error {
+	return Errorf(Integrity, "a stored patch does not fit the state before it").With("version", e.Version)
 }
 
 // edit gives a copy of an operation that may be changed and puts it in place;

@@ -152,6 +152,9 @@ func TestFoldIsWhatProposeSaid(t *testing.T) {
 			}
 		}
 		// One folder step by step, and two futures of one state.
+		if s, err := Fold(x.firstOf(len(x.log)/2, base), x.log[len(x.log)/2:]...); err != nil || asJSON(quiet{t}, s) != states[len(states)-1].text {
+			t.Fatalf("folding the second half: %v", err)
+		}
 		f := NewFolder(base)
 		for i, e := range x.log {
 			if err := f.Apply(e); err != nil {
@@ -173,6 +176,18 @@ func TestFoldIsWhatProposeSaid(t *testing.T) {
 			t.Fatalf("%d requests remembered", len(x.s.Requests))
 		}
 	})
+}
+
+// firstOf folds the first n entries.
+func (x *script) firstOf(n int, base *State) *State {
+	if n == 0 {
+		return base
+	}
+	s, err := Fold(base, x.log[:n]...)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return s
 }
 
 // quiet makes a rapid.T usable where a testing.TB is wanted.
