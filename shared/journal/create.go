@@ -200,7 +200,7 @@ func (j *Journal) creation(ref execution.Ref, c *Creation, p *execution.Proposal
 		{Put: &store.Put{Item: store.Item{store.AttrPK: store.S(row.PK), store.AttrSK: store.S(row.SK), HeadGeneration: store.N(ref.Generation)}}},
 		{Check: &store.Check{Key: ClosingKey(ref.Tenant), Cond: store.NotThere()}},
 	}}
-	if p.State.Owner != "" {
+	if p.State.Owner != "" && worthRinging(lease-p.Entry.At) {
 		in.Writes = append(in.Writes, store.Write{Put: &store.Put{Item: TimerItem(ref, "lease", lease)}})
 	}
 	in.Writes = append(in.Writes, SelectorWrites(ref, labels)...)

@@ -248,6 +248,11 @@ func TimerItem(ref execution.Ref, kind string, at int64) store.Item {
 		store.AttrTTL: {Kind: store.KindN, S: strconv.FormatInt(EpochSeconds(at), 10)}}
 }
 
+// worthRinging reports whether a timer that far ahead (ms) is worth its write.
+// The sweep looks every minute, and DynamoDB removes what is past its ttl some
+// time later: a near timer never rings first.
+func worthRinging(ms int64) bool { return ms >= 3_600_000 }
+
 // EpochSeconds is the TTL attribute's unit: whole seconds, rounded up, so that a
 // timer never rings before its time.
 func EpochSeconds(ms int64) int64 { return (ms + 999) / 1000 }

@@ -272,6 +272,9 @@ func (j *Journal) putBody(ctx context.Context, h *Handle, s *stored, sealed []by
 		if err == nil || store.KindOf(err) == store.Exists {
 			return nil
 		}
+		if store.KindOf(err) == store.TooLate {
+			return errTaken // reload: the validation is too old
+		}
 		if !store.Ambiguous(err) || try == 2 || ctx.Err() != nil {
 			return Fail(err, ref)
 		}
@@ -357,7 +360,7 @@ func (j *Journal) writer(h *Handle, put *store.Put, step *Step) (func(context.Co
 		{Put: put},
 		{Update: &store.Update{Key: HeadKey(s.PK()), Cond: cond, Actions: acts}},
 	}}
-	if hc.Timer != "" && hc.Due.At > 0 {
+	if hc.Timer != "" && worthRinging(hc.Due.At-step.Proposal.Entry.At) {
 		in.Writes = append(in.Writes, store.Write{Put: &store.Put{Item: TimerItem(s.Ref, hc.Timer, hc.Due.At)}})
 	}
 	in.Writes = append(in.Writes, step.With...)
