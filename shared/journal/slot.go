@@ -104,11 +104,15 @@ func slotPlace(ref execution.Ref, s *Slot, kind string) seal.Place {
 }
 
 func (j *Journal) sealSlot(ctx context.Context, ref execution.Ref, s *Slot, kind string) ([]byte, error) {
+	return sealSlot(ctx, j.Sealer, ref, s, kind)
+}
+
+func sealSlot(ctx context.Context, sealer *seal.Sealer, ref execution.Ref, s *Slot, kind string) ([]byte, error) {
 	plain, err := marshal(slotBody{s.Reason, s.ProviderRef, s.Result, s.ResultRef, s.Actor, s.Source})
 	if err != nil {
 		return nil, err
 	}
-	b, err := j.Sealer.Seal(ctx, slotPlace(ref, s, kind), plain)
+	b, err := sealer.Seal(ctx, slotPlace(ref, s, kind), plain)
 	if err != nil {
 		return nil, execution.AsError(err).With("execution", string(ref.Execution))
 	}
@@ -150,9 +154,12 @@ func (j *Journal) openSlot(ctx context.Context, ref execution.Ref, it store.Item
 	if !ok {
 		return nil, integrity(ref, 0, "an item is no slot: "+it.Key().SK)
 	}
-	sealed := it.Bytes(SlotBody)
-	if sealed == nil || !s.Outcome.Known() {
+	if s.Outcome == execution.OutcomeNone || !s.Outcome.Known() {
 		return s, nil
+	}
+	sealed := it.Bytes(SlotBody) // binds the outcome: without it nothing says that it was recorded
+	if sealed == nil {
+		return nil, integrity(ref, 0, "a slot's body is missing").With("operation", string(s.Operation))
 	}
 	plain, err := j.Sealer.Open(ctx, slotPlace(ref, s, kind), sealed)
 	if err != nil {
@@ -161,6 +168,9 @@ func (j *Journal) openSlot(ctx context.Context, ref execution.Ref, it store.Item
 	var b slotBody
 	if err := json.Unmarshal(plain, &b); err != nil {
 		return nil, integrity(ref, 0, "a slot's body is no record")
+	}
+	if b.Result == nil && bytes.Contains(plain, []byte(`"r":null`)) {
+		b.Result = jsonx.NewNull() // encoding/json makes no difference between null and absent
 	}
 	s.Reason, s.ProviderRef, s.Result, s.ResultRef, s.Actor, s.Source = b.Reason, b.ProviderRef, b.Result, b.ResultRef, b.Actor, b.Source
 	return s, nil
@@ -308,6 +318,9 @@ func (j *Journal) FillSlot(ctx context.Context, ref execution.Ref, s *Slot, o Fi
 		}
 		var cf *store.ConditionFailed
 		if errors.As(err, &cf) {
+			if b := cf.Old.Bytes(SlotBody); b != nil && bytes.Equal(b, sealedIn(up)) {
+				return s, true, nil // an earlier try of ours had landed (random salt: nobody else's)
+			}
 			return j.stands(ctx, ref, s, o, cf.Old)
 		}
 		if !store.Ambiguous(err) || try == 2 || ctx.Err() != nil {
@@ -316,16 +329,26 @@ func (j *Journal) FillSlot(ctx context.Context, ref execution.Ref, s *Slot, o Fi
 	}
 }
 
-// fillUpdate is the write of FillSlot.
-func (j *Journal) fillUpdate(ctx context.Context, ref execution.Ref, s *Slot, o FillOptions) (*store.Update, error) {
-	body, err := j.sealSlot(ctx, ref, s, "slot")
+// sealedIn is the sealed part that a fill writes.
+func sealedIn(up *store.Update) []byte {
+	for _, a := range up.Actions {
+		if set, ok := a.(store.Set); ok && set.Attr == SlotBody {
+			return set.Value.B
+		}
+	}
+	return nil
+}
+
+// FillWrite is the write of an outcome into an attempt's slot, conditional on
+// there being no final one.
+func FillWrite(ctx context.Context, sealer *seal.Sealer, ref execution.Ref, s *Slot) (*store.Update, error) {
+	body, err := sealSlot(ctx, sealer, ref, s, "slot")
 	if err != nil {
 		return nil, err
 	}
-	mine := store.Eq(SlotGeneration, store.N(s.Generation))
-	open := store.All{mine, store.Any{store.Absent{Attr: SlotOutcome},
+	open := store.All{store.Eq(SlotGeneration, store.N(s.Generation)), store.Any{store.Absent{Attr: SlotOutcome},
 		store.Eq(SlotOutcome, store.S(string(execution.OutcomeUnknown))), store.Eq(SlotOutcome, store.S(string(execution.OutcomeInProgress)))}}
-	up := &store.Update{Key: SlotKey(ref.PK(), s.Operation, s.Attempt), ValidatedAt: o.ValidatedAt, Cond: store.Any{store.NotThere(), open},
+	up := &store.Update{Key: SlotKey(ref.PK(), s.Operation, s.Attempt), Cond: store.Any{store.NotThere(), open},
 		Actions: []store.Action{store.Set{Attr: SlotGeneration, Value: store.N(s.Generation)}, store.Set{Attr: SlotOutcome, Value: store.S(string(s.Outcome))},
 			store.Set{Attr: SlotAt, Value: store.N(s.At)}, store.Set{Attr: SlotBody, Value: store.B(body)}}}
 	if s.Args != nil {
@@ -334,9 +357,19 @@ func (j *Journal) fillUpdate(ctx context.Context, ref execution.Ref, s *Slot, o 
 	if s.Outcome == execution.OutcomeUnknown {
 		up.Actions = append(up.Actions, store.Set{Attr: SlotUnknown, Value: store.Bool(true)})
 	}
+	return up, nil
+}
+
+// fillUpdate is the write of FillSlot.
+func (j *Journal) fillUpdate(ctx context.Context, ref execution.Ref, s *Slot, o FillOptions) (*store.Update, error) {
+	up, err := FillWrite(ctx, j.Sealer, ref, s)
+	if err != nil {
+		return nil, err
+	}
+	up.ValidatedAt = o.ValidatedAt
 	if o.OnlyEmpty {
 		// One that only remembers a used callback is as empty as one that is not there.
-		up.Cond = store.Any{store.NotThere(), store.All{mine, store.Absent{Attr: SlotOutcome}, store.Absent{Attr: SlotStarted}, store.Absent{Attr: SlotNonce}}}
+		up.Cond = store.Any{store.NotThere(), store.All{store.Eq(SlotGeneration, store.N(s.Generation)), store.Absent{Attr: SlotOutcome}, store.Absent{Attr: SlotStarted}, store.Absent{Attr: SlotNonce}}}
 	}
 	if o.Callback != nil {
 		up.Cond = store.All{up.Cond, unusedOr(o.Callback)}
