@@ -27,9 +27,7 @@ import (
 )
 
 // notYet lists the cases whose parts are not built yet, by the test's name.
-var notYet = map[string]bool{
-	"TestD1Int64Exact": true, "TestD3NULCharacter": true, "TestD8EmptyValues": true, "TestS1ItemOver400KB": true, "TestS6HistoryGrowth": true,
-}
+var notYet = map[string]bool{"TestR1ExpiredButStillThere": true, "TestR3PurgeIncompleteButOK": true}
 
 var skipped, serial atomic.Int64
 
