@@ -11,6 +11,9 @@ import (
 // {floor} below the oldest kept version, Integrity beyond the tip.
 func (j *Journal) At(ctx context.Context, t execution.TenantID, e execution.ExecutionID, version int64) (*Handle, error) {
 	now, err := j.Open(ctx, t, e, OpenOptions{Head: true})
+	if execution.CodeOf(err) == execution.Integrity {
+		return j.beneath(ctx, execution.Ref{Tenant: t, Execution: e}, version, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +39,30 @@ func (j *Journal) At(ctx context.Context, t execution.TenantID, e execution.Exec
 		return nil, integrity(now.State.Ref, version, "that version is missing")
 	}
 	h.Head = now.Head
+	return h, nil
+}
+
+// beneath opens a version of a journal whose end is damaged: what lies before
+// the damage is whole and stays readable. damage is the answer for the rest.
+func (j *Journal) beneath(ctx context.Context, ref execution.Ref, version int64, damage error) (*Handle, error) {
+	head, _, err := j.ReadHead(ctx, ref.Tenant, ref.Execution)
+	if err != nil {
+		return nil, err
+	}
+	if head == nil || head.Status == execution.StatusDeleting || head.Status == execution.StatusArchived || version < max(head.Floor, head.FirstVersion) {
+		return nil, damage
+	}
+	h, err := j.cold(ctx, ref, &version)
+	if code := execution.CodeOf(err); code == execution.NotFound || code == execution.Deleted {
+		return nil, damage
+	}
+	if err != nil {
+		return nil, err
+	}
+	if h.State.Version != version || h.State.Generation != head.Generation {
+		return nil, damage
+	}
+	h.Head = head
 	return h, nil
 }
 
