@@ -100,6 +100,23 @@ func (c Config) AWS(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
+// Lambda is the SDK's configuration inside a Lambda process: credentials stand in
+// its environment for as long as it lives. It links none of the ways in which a
+// person signs in, which AWS does.
+func (c Config) Lambda(getenv func(string) string) aws.Config {
+	cfg := aws.Config{Region: c.Region, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		cr := aws.Credentials{AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"), SessionToken: getenv("AWS_SESSION_TOKEN"), Source: "environment"}
+		if !cr.HasKeys() {
+			return cr, &VarError{"AWS_ACCESS_KEY_ID", "or AWS_SECRET_ACCESS_KEY is not set"}
+		}
+		return cr, nil
+	})}
+	if c.Endpoint != "" {
+		cfg.BaseEndpoint = &c.Endpoint
+	}
+	return cfg
+}
+
 // S3 sets the options of the S3 client: a loopback endpoint has no host names
 // for buckets.
 func (c Config) S3(o *awss3.Options) {
