@@ -69,7 +69,7 @@ func (j *Journal) Create(ctx context.Context, c Creation) (h *Handle, replayed b
 			j.warm.put(ref.PK(), h)
 			return h, false, nil
 		case errors.As(err, &old):
-			h, err := j.recognise(ctx, ref, old.head, c.Change.Request)
+			h, err := j.recognise(ctx, ref, old.head, c.Change.Request, now)
 			return h, err == nil, err
 		case store.KindOf(err) == store.TooLate:
 			continue
@@ -97,7 +97,7 @@ func (j *Journal) generation(ctx context.Context, ref *execution.Ref, c *Creatio
 		return Clock{}, err
 	}
 	ref.Generation, c.Change.FirstVersion = meta.Date.UnixMilli(), 1
-	for i, r := range page.Items {
+	for _, r := range page.Items {
 		if x := r.Int(HeadExpires); x > 0 && meta.Date.UnixMilli() >= x && r.Str(ReceiptState) == ReceiptDeleted {
 			continue
 		}
@@ -108,11 +108,11 @@ func (j *Journal) generation(ctx context.Context, ref *execution.Ref, c *Creatio
 			return Clock{}, gone.With("in_progress", true)
 		case again, !c.Reuse:
 			return Clock{}, gone
-		case i == 0:
+		default:
 			// Nobody may write into a slot that a late writer of the old generation could
 			// still aim at (architecture, idea 11): versions go on at last + 2.
 			ref.Generation = max(r.Int(HeadGeneration)+1, ref.Generation)
-			c.Change.FirstVersion = r.Int(ReceiptLast) + 2
+			c.Change.FirstVersion = max(c.Change.FirstVersion, r.Int(ReceiptLast)+2)
 		}
 	}
 	return clock, nil
@@ -136,6 +136,7 @@ func (j *Journal) create(ctx context.Context, ref execution.Ref, c *Creation, p 
 	if err != nil {
 		return nil, err
 	}
+	sent := false // an earlier try may have landed, or may still
 	for try := 0; ; try++ {
 		before := j.Elapsed()
 		meta, err := j.Table.Transact(ctx, in)
@@ -158,11 +159,15 @@ func (j *Journal) create(ctx context.Context, ref execution.Ref, c *Creation, p 
 			return h, nil
 		}
 		if !store.Ambiguous(err) {
-			if store.KindOf(err) == store.TooLate {
+			switch {
+			case store.KindOf(err) == store.TooLate: // begin anew; what landed is found by its request
 				return nil, err
+			case sent:
+				return nil, unknown(ref, err)
 			}
 			return nil, Fail(err, ref)
 		}
+		sent = true
 		// Lost or landed: the same transaction again under the same token; the
 		// conditions recognise our own entry. A crash here leaves either nothing or a
 		// whole execution, and at most an orphan object.
@@ -244,13 +249,16 @@ func (j *Journal) refused(ref execution.Ref, c *Creation, no *store.Cancelled, i
 }
 
 // recognise answers a creation whose id exists: the same request is a replay.
-func (j *Journal) recognise(ctx context.Context, ref execution.Ref, item store.Item, r execution.RequestID) (*Handle, error) {
+func (j *Journal) recognise(ctx context.Context, ref execution.Ref, item store.Item, r execution.RequestID, now int64) (*Handle, error) {
 	head, ok := ParseHead(item)
 	if !ok {
 		return nil, integrity(ref, 0, "the head is no head")
 	}
 	if head.Status == execution.StatusDeleting {
 		return nil, deleting(head)
+	}
+	if err := j.Gone(ctx, head, now); err != nil {
+		return nil, err
 	}
 	if r.Hash == (execution.RequestHash{}) || !bytes.Equal(item.Bytes(HeadCreateRequest), r.Hash[:]) {
 		return nil, execution.Errorf(execution.AlreadyExists, "the id is in use").With("execution", string(ref.Execution)).With("status", string(head.Status))

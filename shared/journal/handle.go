@@ -2,6 +2,7 @@ package journal
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 
@@ -139,8 +140,10 @@ func (j *Journal) Forget(t execution.TenantID, e execution.ExecutionID) {
 	j.warm.drop(execution.PartitionKey(t, e))
 }
 
-// unsent remembers requests whose put was ambiguous and whose answer never
-// went out, so that a repeat in this same process may still say `go` (M).
+// unsent remembers writes that were ambiguous and whose answer never went out,
+// so that a repeat in this same process may still say `go` (M). It knows them by
+// their bytes: an entry that another process wrote for the same request, or this
+// one later, has been answered.
 type unsent struct {
 	mu   sync.Mutex
 	list []unsentKey
@@ -150,6 +153,7 @@ type unsentKey struct {
 	pk    string
 	hash  execution.RequestHash
 	fence int64
+	entry [32]byte // digest of the entry
 }
 
 const maxUnsent = 1024
@@ -163,15 +167,19 @@ func (u *unsent) add(k unsentKey) {
 	}
 }
 
-// take reports and forgets.
-func (u *unsent) take(k unsentKey) bool {
+// take gives the digests of the entries that were sent for a request and forgets
+// them: whoever takes them answers.
+func (u *unsent) take(pk string, hash execution.RequestHash, fence int64) (entries [][32]byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for i, x := range u.list {
-		if x == k {
-			u.list = append(u.list[:i], u.list[i+1:]...)
-			return true
+	u.list = slices.DeleteFunc(u.list, func(x unsentKey) bool {
+		if x.pk != pk || x.hash != hash {
+			return false
 		}
-	}
-	return false
+		if x.fence == fence {
+			entries = append(entries, x.entry)
+		}
+		return true
+	})
+	return entries
 }

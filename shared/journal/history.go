@@ -32,14 +32,34 @@ func (j *Journal) At(ctx context.Context, t execution.TenantID, e execution.Exec
 	} else {
 		h, err = j.cold(ctx, execution.Ref{Tenant: t, Execution: e}, &version)
 	}
+	if code := execution.CodeOf(err); code == execution.NotFound || code == execution.Deleted || err == nil && (h.State.Version != version || h.State.Generation != now.State.Generation) {
+		err = integrity(now.State.Ref, version, "that version is missing")
+	}
+	if execution.CodeOf(err) == execution.Integrity {
+		return nil, j.missing(ctx, now, version, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if h.State.Version != version || h.State.Generation != now.State.Generation {
-		return nil, integrity(now.State.Ref, version, "that version is missing")
-	}
 	h.Head = now.Head
 	return h, nil
+}
+
+// missing says why a version of an opened journal is not there: by now it is
+// deleted or pruned, else damage is the answer.
+func (j *Journal) missing(ctx context.Context, h *Handle, version int64, damage error) error {
+	head, _, err := j.ReadHead(ctx, h.State.Tenant, h.State.Execution)
+	switch {
+	case err != nil:
+		return err
+	case head == nil:
+		return j.gone(ctx, h.State.Ref)
+	case head.Status == execution.StatusDeleting:
+		return deleting(head)
+	case head.Generation == h.State.Generation && version < head.Floor:
+		return execution.Errorf(execution.HistoryPruned, "that version is no longer kept").With("execution", string(head.Execution)).With("floor", head.Floor).With("version", h.State.Version)
+	}
+	return damage
 }
 
 // beneath opens a version of a journal whose end is damaged: what lies before
@@ -74,16 +94,18 @@ type EntryPage struct {
 }
 
 // Entries reads up to limit entries of a generation from a version on, upwards,
-// or downwards when newestFirst. A stub or an entry of another generation ends
-// the page.
-func (j *Journal) Entries(ctx context.Context, ref execution.Ref, from int64, newestFirst bool, limit int) (*EntryPage, error) {
-	q := store.Query{PK: ref.PK(), From: EntryPrefix, To: EntryPrefix + "99999999999999999999", Consistent: true, Descending: newestFirst, Limit: limit}
+// or downwards to floor when newestFirst. A stub or an entry of another
+// generation ends the page; a gap, or an entry that is not the one that its
+// successor names, is Integrity.
+func (j *Journal) Entries(ctx context.Context, ref execution.Ref, floor, from int64, newestFirst bool, limit int) (*EntryPage, error) {
+	q := store.Query{PK: ref.PK(), From: EntryKey(ref.PK(), floor).SK, To: EntryPrefix + "99999999999999999999", Consistent: true, Descending: newestFirst, Limit: limit + 1}
 	if from > 0 && newestFirst {
 		q.To = EntryKey(ref.PK(), from).SK
 	} else if from > 0 {
 		q.From = EntryKey(ref.PK(), from).SK
 	}
 	out := &EntryPage{}
+	var last *stored
 	for {
 		page, _, err := j.Table.Query(ctx, q)
 		if err != nil {
@@ -100,6 +122,9 @@ func (j *Journal) Entries(ctx context.Context, ref execution.Ref, from int64, ne
 			if s.entry.Generation != ref.Generation {
 				return out, nil
 			}
+			if last == nil && from > 0 && s.entry.Version != from || last != nil && !adjacent(ref, last, s, newestFirst) {
+				return nil, integrity(ref, s.entry.Version, "the journal has a gap")
+			}
 			if len(out.Entries) == limit {
 				out.Next = s.entry.Version
 				return out, nil
@@ -108,10 +133,20 @@ func (j *Journal) Entries(ctx context.Context, ref execution.Ref, from int64, ne
 				return nil, err
 			}
 			out.Entries = append(out.Entries, &s.entry)
+			last = s
 		}
 		if page.Next == nil {
 			return out, nil
 		}
 		q.Start, q.Limit = page.Next, limit-len(out.Entries)+1
 	}
+}
+
+// adjacent reports whether two entries follow each other, the later one naming
+// the earlier.
+func adjacent(ref execution.Ref, a, b *stored, descending bool) bool {
+	if descending {
+		a, b = b, a
+	}
+	return b.entry.Version == a.entry.Version+1 && b.prev == a.digest(ref)
 }

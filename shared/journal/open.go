@@ -41,7 +41,7 @@ func (j *Journal) Open(ctx context.Context, t execution.TenantID, e execution.Ex
 	}
 	if h.State.Status == execution.StatusDeleting {
 		j.warm.drop(ref.PK())
-		return nil, execution.Errorf(execution.Deleted, "the execution is being deleted").With("execution", string(e))
+		return nil, execution.Errorf(execution.Deleted, "the execution is being deleted").With("execution", string(e)).With("in_progress", true)
 	}
 	if h.State.Version < o.AtLeast {
 		return nil, integrity(ref, h.State.Version, "the journal ends before a version that was acknowledged")
@@ -64,7 +64,7 @@ func (j *Journal) open(ctx context.Context, ref execution.Ref, o OpenOptions) (*
 	}
 	for try := 0; ; try++ {
 		h, err := j.tail(ctx, ref)
-		if h != nil && (head == nil || head.Generation == h.State.Generation) {
+		if err == nil && (head == nil || head.Generation == h.State.Generation) {
 			h.Head = head
 			return h, nil
 		}
@@ -111,43 +111,38 @@ func (j *Journal) tail(ctx context.Context, ref execution.Ref) (*Handle, error) 
 }
 
 // catchUp reads from the tip of a handle on. Its tip must still stand there
-// byte for byte; false otherwise (pruned, deleted, recreated).
+// byte for byte; false otherwise (pruned, deleted, recreated), and where so much
+// was written since that a newer snapshot is the shorter way.
 func (j *Journal) catchUp(ctx context.Context, h *Handle) (*Handle, bool, error) {
 	ref := h.State.Ref
 	from := EntryKey(ref.PK(), h.State.Version).SK
 	q := store.Query{PK: ref.PK(), From: from, To: EntryPrefix + "99999999999999999999", Consistent: true}
+	before := j.Elapsed()
+	page, meta, err := j.Table.Query(ctx, q)
+	if err != nil {
+		return nil, false, Fail(err, ref)
+	}
+	clock, err := j.clock(meta, before)
+	if err != nil || page.Next != nil {
+		return nil, false, err
+	}
 	var found []*stored
-	var clock Clock
-	for first := true; ; first = false {
-		before := j.Elapsed()
-		page, meta, err := j.Table.Query(ctx, q)
-		if err != nil {
-			return nil, false, Fail(err, ref)
+	for _, it := range page.Items {
+		s, ok := fromItem(it)
+		if !ok || s.entry.Generation != ref.Generation {
+			return nil, false, nil
 		}
-		if first {
-			if clock, err = j.clock(meta, before); err != nil {
-				return nil, false, err
-			}
-		}
-		for _, it := range page.Items {
-			s, ok := fromItem(it)
-			if !ok || s.entry.Generation != ref.Generation {
-				return nil, false, nil
-			}
-			found = append(found, s)
-		}
-		if page.Next == nil {
-			break
-		}
-		q.Start = page.Next
+		found = append(found, s)
 	}
 	if len(found) == 0 || found[0].entry.Version != h.State.Version || found[0].digest(ref) != h.tip {
 		return nil, false, nil
 	}
 	next := *h
 	next.Fresh, next.Head, next.clock, next.validated = true, nil, clock, clock.date
-	err := j.extend(ctx, &next, found[1:])
-	return &next, err == nil, err
+	if err := j.extend(ctx, &next, found[1:]); err != nil {
+		return nil, false, err
+	}
+	return &next, true, nil
 }
 
 // extend folds stored entries onto a handle.
@@ -156,7 +151,7 @@ func (j *Journal) extend(ctx context.Context, h *Handle, found []*stored) error 
 		return nil
 	}
 	ref := h.State.Ref
-	f := execution.NewFolder(h.State)
+	entries := make([]*execution.Entry, 0, len(found))
 	for _, s := range found {
 		if s.prev != h.tip {
 			return integrity(ref, s.entry.Version, "an entry does not name the one before it")
@@ -164,12 +159,14 @@ func (j *Journal) extend(ctx context.Context, h *Handle, found []*stored) error 
 		if err := j.body(ctx, ref, s); err != nil {
 			return err
 		}
-		if err := f.Apply(&s.entry); err != nil {
-			return execution.AsError(err).With("execution", string(ref.Execution))
-		}
+		entries = append(entries, &s.entry)
 		h.count(s, ref)
 	}
-	h.State = f.State()
+	state, err := execution.Fold(h.State, entries...)
+	if err != nil {
+		return execution.AsError(err).With("execution", string(ref.Execution))
+	}
+	h.State = state
 	return nil
 }
 
@@ -257,7 +254,10 @@ func (j *Journal) foldFrom(ctx context.Context, ref execution.Ref, found []*stor
 	}
 	h := &Handle{State: base, Fresh: true, clock: clock, validated: clock.date}
 	h.count(first, ref)
-	return h, j.extend(ctx, h, found[1:])
+	if err := j.extend(ctx, h, found[1:]); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // body opens an entry's sealed body, from its item or from the bucket.

@@ -68,7 +68,7 @@ func (j *Journal) History(ctx context.Context, h *Handle, from int64, newestFirs
 		from = max(from, floor)
 	}
 	if !j.archived(s, floor) {
-		return j.Entries(ctx, s.Ref, from, newestFirst, limit)
+		return j.unarchived(ctx, h, floor, from, newestFirst, limit)
 	}
 	out := &EntryPage{}
 	for version := from; version >= floor && version <= s.Version; {
@@ -92,6 +92,31 @@ func (j *Journal) History(ctx context.Context, h *Handle, from int64, newestFirs
 	return out, nil
 }
 
+// unarchived is History of a journal that lies in the table as a whole.
+func (j *Journal) unarchived(ctx context.Context, h *Handle, floor, from int64, newestFirst bool, limit int) (*EntryPage, error) {
+	s := h.State
+	if from < floor || from > s.Version {
+		return &EntryPage{}, nil
+	}
+	page, err := j.Entries(ctx, s.Ref, floor, from, newestFirst, limit)
+	if err != nil {
+		if execution.CodeOf(err) == execution.Integrity {
+			return nil, j.missing(ctx, h, from, err)
+		}
+		return nil, err
+	}
+	if page.Next == 0 { // down to the floor, or up to the tip
+		end := s.Version
+		if newestFirst {
+			end = floor
+		}
+		if n := len(page.Entries); n == 0 || newestFirst && page.Entries[n-1].Version > end || !newestFirst && page.Entries[n-1].Version < end {
+			return nil, j.missing(ctx, h, from, integrity(s.Ref, from, "the journal has a gap"))
+		}
+	}
+	return page, nil
+}
+
 // stretch reads entries that lie together: in the archive or in the table.
 func (j *Journal) stretch(ctx context.Context, h *Handle, version, floor int64, newestFirst bool, limit int) ([]*execution.Entry, error) {
 	s := h.State
@@ -99,7 +124,7 @@ func (j *Journal) stretch(ctx context.Context, h *Handle, version, floor int64, 
 		if newestFirst {
 			limit = int(min(int64(limit), version-s.Bundle.Version))
 		}
-		page, err := j.Entries(ctx, s.Ref, version, newestFirst, limit)
+		page, err := j.Entries(ctx, s.Ref, floor, version, newestFirst, limit)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
@@ -100,12 +101,19 @@ func (j *Journal) Write(ctx context.Context, t execution.TenantID, e execution.E
 				warm = false
 				continue
 			}
-			return &Written{Handle: h, Proposal: p, Replay: p.Replay, Unsent: j.unsent.take(unsentKey{ref.PK(), p.Replay.Hash, h.State.Fence})}, nil
+			unsent, err := j.answerUnsent(ctx, h, p.Replay)
+			if err != nil {
+				return nil, err
+			}
+			return &Written{Handle: h, Proposal: p, Replay: p.Replay, Unsent: unsent}, nil
 		}
 		next, err := j.commit(ctx, h, step)
 		switch {
 		case err == nil:
 			j.warm.put(ref.PK(), next)
+			if r := p.Entry.Request; r != (execution.RequestHash{}) {
+				j.unsent.take(ref.PK(), r, p.Entry.Fence) // answered now
+			}
 			return &Written{Handle: next, Proposal: p}, nil
 		case errors.Is(err, errTaken), errors.Is(err, errHead):
 			// Somebody's entry stands at n+1, or the head moved: reload. Nothing of this
@@ -120,6 +128,22 @@ func (j *Journal) Write(ctx context.Context, t execution.TenantID, e execution.E
 		return nil, err
 	}
 	return nil, execution.Errorf(execution.Unavailable, "the execution is changed by many at once: repeat the same request").With("execution", string(e))
+}
+
+// answerUnsent reports whether the entry of a replayed request is this process's
+// own write whose answer never went out, and counts it as answered.
+func (j *Journal) answerUnsent(ctx context.Context, h *Handle, r *execution.RequestMemory) (bool, error) {
+	ref := h.State.Ref
+	sent := j.unsent.take(ref.PK(), r.Hash, h.State.Fence)
+	if r.Hash == (execution.RequestHash{}) || len(sent) == 0 {
+		return false, nil
+	}
+	it, err := j.readBack(ctx, EntryKey(ref.PK(), r.Version))
+	if err != nil {
+		return false, Fail(err, ref)
+	}
+	s, ok := fromItem(it)
+	return ok && slices.Contains(sent, s.digest(ref)), nil
 }
 
 // conflict adds to a VersionConflict what happened since the expected version,
@@ -164,8 +188,10 @@ func (j *Journal) again(ctx context.Context, ref execution.Ref, why error, round
 			return deleting(head)
 		case !head.Status.Known():
 			return execution.Errorf(execution.Integrity, "a status that this version does not know; nothing may be done with it").With("execution", string(ref.Execution)).With("status", head.RawStatus)
-		case round >= maxRounds/2:
-			return integrity(ref, 0, "the head and the journal do not agree")
+		case round == maxRounds/2:
+			if err := j.agree(ctx, ref, head); err != nil {
+				return err
+			}
 		}
 	}
 	if round == 0 {
@@ -173,6 +199,24 @@ func (j *Journal) again(ctx context.Context, ref execution.Ref, why error, round
 	}
 	if err := j.Sleep(ctx, time.Duration(min(round, 5))*2*time.Millisecond); err != nil {
 		return Fail(err, ref)
+	}
+	return nil
+}
+
+// agree tells a head that others keep changing from one that does not belong to
+// its journal: between two equal readings of the head the journal must say the
+// same.
+func (j *Journal) agree(ctx context.Context, ref execution.Ref, head *Head) error {
+	h, err := j.Open(ctx, ref.Tenant, ref.Execution, OpenOptions{})
+	if err != nil {
+		return err
+	}
+	now, _, err := j.ReadHead(ctx, ref.Tenant, ref.Execution)
+	if err != nil || now == nil || now.Status != head.Status || now.Fence != head.Fence || now.Generation != head.Generation {
+		return err // the next round sees
+	}
+	if s := h.State; s.Status != now.Status || s.Fence != now.Fence || s.Generation != now.Generation {
+		return integrity(ref, s.Version, "the head and the journal do not agree")
 	}
 	return nil
 }
@@ -200,7 +244,7 @@ func (j *Journal) commit(ctx context.Context, h *Handle, step *Step) (*Handle, e
 	item := s.toItem(ref.PK())
 	s.item = item.Size()
 	put := &store.Put{Item: item, Cond: store.NotThere(), ValidatedAt: h.validated}
-	clock, err := j.writeEntry(ctx, h, put, step)
+	clock, err := j.writeEntry(ctx, h, put, step, s.digest(ref))
 	if err != nil {
 		return nil, err
 	}
@@ -214,11 +258,16 @@ func (j *Journal) commit(ctx context.Context, h *Handle, step *Step) (*Handle, e
 	return &next, nil
 }
 
+// minChain is how much is always left to stand between snapshots: what two read
+// units bring. A smaller chain saves no reads, and young executions would store
+// most of what they have twice.
+const minChain = 8 << 10
+
 // riding puts a snapshot into the entry when enough was stored since the last
 // one (architecture, idea 4).
 func (j *Journal) riding(ctx context.Context, h *Handle, step *Step) error {
 	e := step.Proposal.Entry
-	if h.chainBytes < min(h.snapBytes, int64(j.SnapshotBytes)) {
+	if h.chainBytes < min(max(h.snapBytes, minChain), int64(j.SnapshotBytes)) {
 		return nil
 	}
 	snap, dropped := execution.SnapshotOf(step.Proposal.State)
@@ -285,13 +334,14 @@ func (j *Journal) putBody(ctx context.Context, h *Handle, s *stored, sealed []by
 // writeEntry is the commit point: one conditional put, or one transaction with
 // the head. It returns a reading of the store's clock at the acknowledgement
 // (zero when only a read-back told).
-func (j *Journal) writeEntry(ctx context.Context, h *Handle, put *store.Put, step *Step) (Clock, error) {
+func (j *Journal) writeEntry(ctx context.Context, h *Handle, put *store.Put, step *Step, digest [32]byte) (Clock, error) {
 	ref := h.State.Ref
 	e := step.Proposal.Entry
 	write, err := j.writer(h, put, step)
 	if err != nil {
 		return Clock{}, err
 	}
+	sent := false // an earlier try may have landed, or may still
 	for try := 0; ; try++ {
 		before := j.Elapsed()
 		meta, err := write(ctx)
@@ -322,9 +372,15 @@ func (j *Journal) writeEntry(ctx context.Context, h *Handle, put *store.Put, ste
 			// The validation is too old; an earlier try may still have landed. A reload
 			// tells, by the request or by the tip.
 			return Clock{}, errTaken
+		case !store.Ambiguous(err) && sent:
+			return Clock{}, unknown(ref, err)
 		case !store.Ambiguous(err):
 			return Clock{}, Fail(err, ref)
 		}
+		if !sent && e.Request != (execution.RequestHash{}) {
+			j.unsent.add(unsentKey{ref.PK(), e.Request, e.Fence, digest})
+		}
+		sent = true
 		got, readErr := j.readBack(ctx, put.Item.Key())
 		switch {
 		case readErr == nil && got != nil && sameBody(got, put.Item):
@@ -335,9 +391,6 @@ func (j *Journal) writeEntry(ctx context.Context, h *Handle, put *store.Put, ste
 		// Absent does not mean that it did not land: put again, the same bytes under
 		// the same pin, as long as there is time.
 		if try == 3 || ctx.Err() != nil || j.Sleep(ctx, time.Duration(try+1)*10*time.Millisecond) != nil {
-			if e.Request != (execution.RequestHash{}) {
-				j.unsent.add(unsentKey{ref.PK(), e.Request, e.Fence})
-			}
 			return Clock{}, unknown(ref, err)
 		}
 	}
