@@ -137,4 +137,7 @@ func withBody(o object, body []byte) object {
 	return with(o, object{"body": base64.StdEncoding.EncodeToString(body)})
 }
 
+// restart starts the functions anew, with nothing in memory.
+func (k *kit) restart() { k.Helper(); k.load(object{}) }
+
 func (k *kit) load(what object) { k.Helper(); k.tool("load", what) }
