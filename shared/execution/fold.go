@@ -402,8 +402,12 @@ func (f *Folder) declare(d *Declared, e *Entry) {
 		return
 	}
 	op.Past = append(slices.Clip(op.Past), PastAttempt{Attempt: op.Attempt, Outcome: op.Outcome, Reason: op.Reason, Source: op.Source})
-	if op.Outcome == OutcomeRejected {
+	switch op.Outcome {
+	case OutcomeRejected:
 		op.Rejections++
+		op.KeySince = e.At
+	case OutcomeNotExecuted:
+		// Nothing of the key arrived and nothing more can: its window begins anew.
 		op.KeySince = e.At
 	}
 	*op = Operation{ID: op.ID, Seq: op.Seq, Task: op.Task, Name: op.Name, OldNames: op.OldNames, Key: op.Key, Args: op.Args, ArgsDigest: op.ArgsDigest,

@@ -74,7 +74,7 @@ type Operation struct {
 	Intent     int64 `json:"it"`          // store time of the entry that declared the attempt, ms
 	IntentAt   int64 `json:"iv"`          // its version
 	Fence      int64 `json:"f,omitempty"` // fence under which it was last given out
-	KeySince   int64 `json:"ks"`          // first use of the current provider key, ms
+	KeySince   int64 `json:"ks"`          // from when the current provider key counts: its first use, or since nothing of it arrived, ms
 
 	Outcome     Outcome      `json:"o,omitempty"` // final, or empty
 	Reason      string       `json:"rs,omitempty"`

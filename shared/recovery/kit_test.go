@@ -34,6 +34,7 @@ type kit struct {
 	resolver *scripted
 	target   *target
 	migrator recovery.Migrator
+	business recovery.Resolver // of kind https
 	process
 	mu     sync.Mutex
 	counts map[string]float64
@@ -56,7 +57,7 @@ func newKit(t testing.TB) *kit {
 func (k *kit) newProcess() process {
 	s := wiring.New(wiring.Outside{Main: k.engine.Table(memory.Main), Keys: k.engine.Table(memory.Keys), Bucket: k.engine.Bucket(), KMS: k.kms, DataKey: "stack",
 		Now: k.engine.Now, Elapsed: func() time.Duration { return k.engine.Now().Sub(k.start) }, Rand: rand.Reader, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Resolvers: map[string]recovery.Resolver{"sandbox": k.resolver}, Target: k.target, Migrator: k.migrator})
+		Resolvers: map[string]recovery.Resolver{"sandbox": k.resolver, "https": k.business}, Target: k.target, Migrator: k.migrator})
 	s.Recovery.Count = func(name string, v float64) {
 		k.mu.Lock()
 		defer k.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/telemetry"
@@ -277,5 +278,24 @@ func TestChildren(t *testing.T) {
 		if c.outcome == "completed" && o["result"].(m)["r"] != 1.0 {
 			t.Errorf("%v", o)
 		}
+	}
+}
+
+// After the proof that nothing happened the operation goes again, with a time to
+// go: the window of its key begins anew.
+func TestSameKeyAfterProof(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	o := m{"on_uncertain": "same_key", "dedup_seconds": 3600}
+	op, f := k.taken("e1", o)
+	key := k.do("get_operation", m{"execution": "e1", "operation": op})["provider_key"]
+	k.advance(7200)
+	k.resolver.set("bank", `{"finding":"not_found"}`)
+	k.do("reconcile", m{"execution": "e1", "fence": f})
+	d := k.declare("e1", f, o)
+	by, err := time.Parse(time.RFC3339, d["send_by"].(string))
+	if d["disposition"] != "go" || num(d["attempt"]) != 2 || d["provider_key"] != key || err != nil || by.Sub(k.engine.Now()) != 55*time.Minute {
+		t.Errorf("%v", d)
 	}
 }
