@@ -218,3 +218,33 @@ func TestAlarmsHaveRunbooks(t *testing.T) {
 		}
 	}
 }
+
+// Every setting of the CDK app has a line.
+func TestSettingsAreExplained(t *testing.T) {
+	t.Parallel()
+	text := read(t, "DEPLOY.md")
+	names := regexp.MustCompile(`(?m)^\t"(\w+)":`).FindAllStringSubmatch(read(t, "../infra/settings.go"), -1)
+	if len(names) < 10 {
+		t.Fatalf("only %d settings found", len(names))
+	}
+	for _, m := range names {
+		if !strings.Contains(text, "`"+m[1]+"`") {
+			t.Errorf("DEPLOY.md does not explain the setting %s", m[1])
+		}
+	}
+}
+
+// Every kind of credential that is looked for is listed.
+func TestSecretKindsAreListed(t *testing.T) {
+	t.Parallel()
+	text := read(t, "SECURITY.md")
+	kinds := regexp.MustCompile(`form\("(\w+)"`).FindAllStringSubmatch(read(t, "../shared/secrets/patterns.go"), -1)
+	if len(kinds) < 10 {
+		t.Fatalf("only %d kinds found", len(kinds))
+	}
+	for _, m := range kinds {
+		if !strings.Contains(text, "`"+m[1]+"`") {
+			t.Errorf("SECURITY.md does not list %s", m[1])
+		}
+	}
+}
