@@ -8,6 +8,7 @@ import (
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/schema"
 	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/telemetry"
 	"github.com/cairnstate/cairn/shared/view"
 )
 
@@ -46,9 +47,23 @@ func (s *Service) claim(ctx context.Context, common *api.Common, r *api.Claiming
 		return s.supported(ctx, h, r.Supports)
 	})
 	if err != nil {
+		if execution.CodeOf(err) == execution.VersionConflict {
+			s.count(telemetry.StateConflicts, 1)
+		}
 		return nil, err
 	}
+	s.tellDelay(seen, w)
 	return s.withHead(w, seen), nil
+}
+
+// tellDelay measures how long a dead owner's execution waited for this claim.
+func (s *Service) tellDelay(before *journal.Handle, w *journal.Written) {
+	if w.Replay != nil || before == nil || before.Head == nil || before.State.Owner == "" {
+		return
+	}
+	if late := w.Handle.State.ClaimedAt - before.State.LeaseEnd(before.Head.LeaseExpiresAt); late >= 0 {
+		s.count(telemetry.RecoveryDelay, float64(late)/1000)
+	}
 }
 
 // supported holds the stored schema against what the claiming build reads.

@@ -153,13 +153,16 @@ func nextLook(st *execution.State) int64 {
 	return at
 }
 
-// tellStuck measures how long operations have been uncertain.
+// tellStuck measures how long the oldest uncertain operation has been so.
 func (s *Service) tellStuck(h *journal.Handle) {
-	now := s.Journal.Now(h)
+	now, oldest := s.Journal.Now(h), int64(-1)
 	for _, op := range h.State.OpenOperations() {
 		if uncertain(h.State, op, now) {
-			s.count(telemetry.UncertainAge, float64(now-op.Intent)/1000)
+			oldest = max(oldest, now-op.Intent)
 		}
+	}
+	if oldest >= 0 {
+		s.count(telemetry.UncertainAge, float64(oldest)/1000)
 	}
 }
 

@@ -165,7 +165,7 @@ func (s *Service) writeFrom(ctx context.Context, t execution.TenantID, e executi
 		return s.withHead(&journal.Written{Handle: same.h}, seen), nil
 	}
 	if err != nil {
-		if c := execution.CodeOf(err); c == execution.VersionConflict || c == execution.LeaseLost {
+		if execution.CodeOf(err) == execution.VersionConflict {
 			s.count(telemetry.StateConflicts, 1)
 		}
 		return nil, err

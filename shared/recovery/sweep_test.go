@@ -12,6 +12,7 @@ import (
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/seal/local"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
 // A dead owner's execution is handed over once per alarm, and whoever is started
@@ -46,6 +47,9 @@ func TestHandOverLease(t *testing.T) {
 	}
 	r := k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 30, "expected_version": in["version"]})
 	k.refuses(execution.VersionConflict, "resume", m{"execution": "e1", "owner": "c", "lease_seconds": 30, "expected_version": in["version"]})
+	if k.counts[telemetry.RecoveryDelay] != 61 || k.counts[telemetry.RecoverySuccess] != 2 || k.counts[telemetry.StateConflicts] != 1 {
+		t.Errorf("counted %v", k.counts)
+	}
 	// Progress renews without touching the head: the alarm finds it and is set anew.
 	k.advance(20)
 	k.do("apply", m{"execution": "e1", "expected_version": r["version"], "fence": r["fence"], "state": m{"n": 1}})

@@ -65,7 +65,7 @@ func unit(name string) string {
 	switch {
 	case strings.HasSuffix(name, "Bytes"):
 		return "Bytes"
-	case strings.HasSuffix(name, "Age"):
+	case strings.HasSuffix(name, "Age"), strings.HasSuffix(name, "Delay"):
 		return "Seconds"
 	}
 	return "Count"

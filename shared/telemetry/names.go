@@ -17,6 +17,9 @@ const (
 	// RecoveryFailure counts due executions that recovery could not handle; they
 	// stay due.
 	RecoveryFailure = "RecoveryFailure"
+	// RecoveryDelay is how long after the end of a dead owner's lease somebody
+	// claimed the execution, in seconds.
+	RecoveryDelay = "RecoveryDelay"
 	// StateConflicts counts writes refused because somebody else wrote first:
 	// VersionConflict and LeaseLost.
 	StateConflicts = "StateConflicts"
