@@ -92,6 +92,9 @@ type Head struct {
 	Quarantine     string
 	RetainAt       int64
 	FirstVersion   int64 // of the creation
+	// Bound are holds on its thread and subjects; ReadHead looks them up where
+	// they matter: of an execution whose time is over.
+	Bound []string
 	// Item is the item as read.
 	Item store.Item
 }
@@ -136,10 +139,10 @@ func rawStatus(v store.Value) string {
 }
 
 // Expired reports whether the execution's time is over at now (ms) and nothing
-// holds it by itself. Holds on its thread or subjects are checked where it
-// matters (retention).
+// holds it: by itself, or (where ReadHead gave the head) by its thread or a
+// subject.
 func (h *Head) Expired(now int64) bool {
-	return h.ExpiresAt > 0 && now >= h.ExpiresAt && len(h.Holds) == 0
+	return h.ExpiresAt > 0 && now >= h.ExpiresAt && len(h.Holds) == 0 && len(h.Bound) == 0
 }
 
 // newHead is the item that create writes: the only time a head is written

@@ -91,11 +91,8 @@ func (j *Journal) Gone(ctx context.Context, h *Head, now int64) error {
 		return nil
 	}
 	holds, err := j.HoldsOn(ctx, h)
-	if err != nil {
+	if err != nil || len(holds) > 0 {
 		return err
-	}
-	if len(holds) > 0 {
-		return nil
 	}
 	return expired(h)
 }

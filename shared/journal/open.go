@@ -325,6 +325,11 @@ func (j *Journal) ReadHead(ctx context.Context, t execution.TenantID, e executio
 	if !ok {
 		return nil, c, integrity(ref, 0, "the head is no head")
 	}
+	if h.Expired(j.NowOf(c)) {
+		if h.Bound, err = j.HoldsOn(ctx, h); err != nil {
+			return nil, c, err
+		}
+	}
 	return h, c, nil
 }
 

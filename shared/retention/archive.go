@@ -31,7 +31,7 @@ func (s *Service) archive(ctx context.Context, t execution.TenantID, e execution
 		if err != nil {
 			return nil, err
 		}
-		if err := s.Journal.Gone(ctx, h.Head, s.Journal.Now(h)); err != nil {
+		if err := s.Journal.Readable(h); err != nil {
 			return nil, err
 		}
 		switch {
@@ -359,7 +359,7 @@ func (s *Service) trim(ctx context.Context, h *journal.Head, now int64) error {
 func (s *Service) Restore(ctx context.Context, r *api.RestoreRequest) (*api.RestoreReply, error) {
 	c := &execution.Change{Kind: execution.KindRestored, System: true, Actor: r.Actor.Execution(), Request: execution.RequestID{ID: r.RequestID, Hash: r.Hash, Digest: r.Digest}}
 	w, err := s.Journal.Write(ctx, r.Tenant, r.Execution, journal.WriteOptions{Head: true}, func(ctx context.Context, h *journal.Handle) (*journal.Step, error) {
-		if err := s.Journal.Gone(ctx, h.Head, s.Journal.Now(h)); err != nil {
+		if err := s.Journal.Readable(h); err != nil {
 			return nil, err
 		}
 		change, env := *c, execution.Environment{Now: s.Journal.Now(h), Epoch: s.Journal.Epoch}

@@ -76,8 +76,8 @@ func (s *Service) holdExecution(ctx context.Context, r *api.HoldRequest) (replay
 		case len(h.Holds) >= execution.MaxHolds:
 			return false, execution.Errorf(execution.TooLarge, "the execution has as many holds as it may have").With("execution", string(h.Execution)).With("limit", execution.MaxHolds)
 		}
-		if err := s.Journal.Gone(ctx, h, now); err != nil {
-			return false, err
+		if h.Expired(now) {
+			return false, execution.Errorf(execution.Deleted, "the execution's time is over").With("execution", string(h.Execution)).With("expired", true)
 		}
 		item := store.Item{store.AttrPK: store.S(h.PK()), store.AttrSK: store.S(journal.HoldPrefix + r.Hold), journal.HeadGeneration: store.N(h.Generation)}
 		for name, v := range describe(r, now) {

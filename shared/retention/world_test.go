@@ -33,7 +33,9 @@ type world struct {
 	kms    *local.KMS
 	tenant execution.TenantID
 	*wiring.Services
-	requests *atomic.Int64
+	// hookedServices are another process (over).
+	hookedServices *wiring.Services
+	requests       *atomic.Int64
 }
 
 func newWorld(t testing.TB) *world {
@@ -55,11 +57,13 @@ func copyOf(t testing.TB, w *world) *world {
 	return c
 }
 
-// restart is a new process over the same store.
-func (w *world) restart() {
-	w.Services = wiring.New(wiring.Outside{Main: w.engine.Table(memory.Main), Keys: w.engine.Table(memory.Keys), Bucket: w.engine.Bucket(), KMS: w.kms, DataKey: "stack",
+// process is a new process over a main table.
+func (w *world) process(main store.Table) *wiring.Services {
+	return wiring.New(wiring.Outside{Main: main, Keys: w.engine.Table(memory.Keys), Bucket: w.engine.Bucket(), KMS: w.kms, DataKey: "stack",
 		Now: w.engine.Now, Elapsed: func() time.Duration { return w.engine.Now().Sub(w.start) }, Rand: rand.Reader, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 }
+
+func (w *world) restart() { w.Services = w.process(w.engine.Table(memory.Main)) }
 
 func (w *world) advance(d time.Duration) {
 	w.t.Helper()

@@ -1,0 +1,316 @@
+package retention_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/memory"
+)
+
+// selectors that bind the execution `e` of rich, in thread T.
+var selectors = map[string]fields{"execution": {"execution": "e"}, "thread": {"thread": "T"}, "subject": {"subject": "customer-1"}}
+
+func with(a fields, b fields) fields {
+	out := fields{}
+	for k, v := range a {
+		out[k] = v
+	}
+	for k, v := range b {
+		out[k] = v
+	}
+	return out
+}
+
+func TestHoldsKeepEverything(t *testing.T) {
+	t.Parallel()
+	for name, sel := range selectors {
+		for _, before := range []bool{true, false} {
+			if name == "execution" && before {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s placed before the creation %v", name, before), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.ok("retention", "set_policy", fields{"policy": fields{"name": "p", "completed_days": 1, "history": fields{"keep": "versions", "n": 1}, "archive": fields{"enabled": true}}})
+				hold := func(id string) {
+					w.ok("retention", "hold", with(sel, fields{"hold": id, "reason": "legal", "actor": fields{"kind": "human", "id": "ann"}}))
+				}
+				if before {
+					hold("h1")
+				}
+				w.rich("e", fields{"thread": "T", "policy": "p"})
+				w.complete("e")
+				if !before {
+					hold("h1")
+				}
+				hold("h2")
+				hold("h2") // again
+				r := w.ok("retention", "holds", fields{"execution": "e"})
+				if got := r["holds"].([]any); len(got) != 2 || got[0].(map[string]any)["reason"] != "legal" || got[0].(map[string]any)["actor"] == nil || got[0].(map[string]any)["since"] == nil {
+					t.Errorf("holds: %v", got)
+				}
+				on := r["holds"].([]any)[0].(map[string]any)["on"].(map[string]any)
+				for k, v := range sel {
+					if on[k] != v {
+						t.Errorf("on %v, want %v", on, sel)
+					}
+				}
+				if c := w.code("retention", "delete", fields{"execution": "e", "reason": "r"}); c != execution.Held {
+					t.Errorf("delete: %q", c)
+				}
+				if c := w.code("retention", "archive", fields{"execution": "e"}); c != execution.Held {
+					t.Errorf("archive: %q", c)
+				}
+				items, objects := w.items(), w.objects()
+				w.advance(3 * 24 * time.Hour)
+				w.settle()
+				if c := w.getCode("e"); c != "" {
+					t.Errorf("held and past its time, but get answers %q", c)
+				}
+				for k := range objects {
+					if _, ok := w.objects()[k]; !ok {
+						t.Errorf("a held execution lost %s", k)
+					}
+				}
+				for _, k := range of(items, "bank#e/j#") {
+					if _, ok := w.items()[k]; !ok {
+						t.Errorf("a held execution lost %s", k)
+					}
+				}
+				w.ok("retention", "release_hold", with(sel, fields{"hold": "h1", "reason": "over"}))
+				w.settle()
+				if c := w.code("retention", "delete", fields{"execution": "e", "reason": "r"}); c != execution.Held {
+					t.Errorf("delete under the second hold: %q", c)
+				}
+				w.ok("retention", "release_hold", with(sel, fields{"hold": "h2", "reason": "over"}))
+				w.ok("retention", "release_hold", with(sel, fields{"hold": "h2", "reason": "over"})) // again
+				w.settle()
+				if c := w.getCode("e"); c != execution.Deleted {
+					t.Errorf("after the release and its time: %q", c)
+				}
+				if got := of(w.objects(), "bank/e/e/"); len(got) > 0 {
+					t.Errorf("objects left: %v", got)
+				}
+				if got := of(w.items(), "bank/holdset#"); len(got) > 0 {
+					t.Errorf("holdsets left: %v", got)
+				}
+			})
+		}
+	}
+}
+
+func TestHoldLimitsAndRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("e", nil)
+	for i := range execution.MaxHolds {
+		w.ok("retention", "hold", fields{"execution": "e", "hold": fmt.Sprintf("h%d", i), "reason": "r"})
+	}
+	if c := w.code("retention", "hold", fields{"execution": "e", "hold": "more", "reason": "r"}); c != execution.TooLarge {
+		t.Errorf("a seventeenth hold: %q", c)
+	}
+	for _, c := range []struct {
+		f    fields
+		want execution.Code
+	}{
+		{fields{"hold": "h", "reason": "r"}, execution.InvalidRequest},
+		{fields{"execution": "e", "thread": "T", "hold": "h", "reason": "r"}, execution.InvalidRequest},
+		{fields{"execution": "never", "hold": "h", "reason": "r"}, execution.NotFound},
+		{fields{"execution": "e", "hold": "a#b", "reason": "r"}, execution.InvalidRequest},
+		{fields{"execution": "e", "hold": "h"}, execution.InvalidRequest},
+	} {
+		if got := w.code("retention", "hold", c.f); got != c.want {
+			t.Errorf("hold %v: %q, want %q", c.f, got, c.want)
+		}
+	}
+}
+
+// TestHoldAtEveryStepOfADeletion places a hold before each storage call of a
+// deletion: it is acknowledged and stops the deletion, or it is told that the
+// deletion is under way and does not.
+func TestHoldAtEveryStepOfADeletion(t *testing.T) {
+	t.Parallel()
+	for name, sel := range selectors {
+		base := newWorld(t)
+		base.rich("e", fields{"thread": "T"})
+		u := copyOf(t, base)
+		u.engine.Mark()
+		u.ok("retention", "delete", fields{"execution": "e", "reason": "r"})
+		calls := len(u.engine.Log())
+		stopped, under := 0, 0
+		for n := 1; n <= calls; n++ {
+			w := copyOf(t, base)
+			hook := &hooked{n: n, do: func() {
+				_, err := w.do(t.Context(), "retention", "hold", with(sel, fields{"hold": "h", "reason": "legal"}))
+				hookedCode[err == nil](&stopped, &under)
+				if err != nil && execution.CodeOf(err) != execution.Deleted {
+					t.Errorf("%s before call %d: %v", name, n, err)
+				}
+			}}
+			acknowledged := stopped
+			w.over(hook)
+			_, err := w.deleteWith(hook, "e")
+			acked := stopped > acknowledged
+			code := execution.CodeOf(err)
+			switch {
+			case name == "execution" && acked && code != execution.Held:
+				t.Errorf("%s before call %d: acknowledged, but the deletion answered %q", name, n, code)
+			case name == "execution" && !acked && code != "":
+				t.Errorf("%s before call %d: refused, but the deletion answered %q", name, n, code)
+			case code != "" && code != execution.Held:
+				t.Errorf("%s before call %d: %v", name, n, err)
+			}
+			if code == execution.Held {
+				if c := w.getCode("e"); c != "" {
+					t.Errorf("%s before call %d: held, but get answers %q", name, n, c)
+				}
+			}
+		}
+		if stopped == 0 || name == "execution" && under == 0 {
+			t.Errorf("%s: %d stopped it, %d were told that it is under way: the hook does not work", name, stopped, under)
+		}
+	}
+}
+
+var hookedCode = map[bool]func(stopped, under *int){
+	true:  func(s, _ *int) { *s++ },
+	false: func(_, u *int) { *u++ },
+}
+
+// TestHoldAndDeleteRace: of a hold and a deletion at the same time exactly one
+// comes first.
+func TestHoldAndDeleteRace(t *testing.T) {
+	t.Parallel()
+	for round := range 40 {
+		w := newWorld(t)
+		w.create("e", fields{"thread": "T"})
+		var wg sync.WaitGroup
+		var holdErr, deleteErr error
+		wg.Add(2)
+		go func() {
+			defer wg.Done()
+			_, holdErr = w.do(context.Background(), "retention", "hold", fields{"execution": "e", "hold": "h", "reason": "r", "request_id": "a"})
+		}()
+		go func() {
+			defer wg.Done()
+			_, deleteErr = w.do(context.Background(), "retention", "delete", fields{"execution": "e", "reason": "r", "request_id": "b"})
+		}()
+		wg.Wait()
+		held, deleted := holdErr == nil, deleteErr == nil
+		if held == deleted {
+			t.Fatalf("round %d: hold %v, delete %v", round, holdErr, deleteErr)
+		}
+		if held && execution.CodeOf(deleteErr) != execution.Held || deleted && execution.CodeOf(holdErr) != execution.Deleted {
+			t.Fatalf("round %d: hold %v, delete %v", round, holdErr, deleteErr)
+		}
+	}
+}
+
+func TestDeleteWhenReleased(t *testing.T) {
+	t.Parallel()
+	for name, sel := range selectors {
+		w := newWorld(t)
+		w.rich("e", fields{"thread": "T"})
+		w.ok("retention", "hold", with(sel, fields{"hold": "h", "reason": "legal"}))
+		r := w.ok("retention", "delete", fields{"execution": "e", "reason": "gdpr", "when_released": true})
+		if d := r["deferred"].([]any); len(d) != 1 || r["done"] != false || d[0].(map[string]any)["execution"] != "e" {
+			t.Errorf("%s: %v", name, r)
+		}
+		w.settle()
+		if c := w.getCode("e"); c != "" {
+			t.Errorf("%s: held, but get answers %q", name, c)
+		}
+		w.ok("retention", "release_hold", with(sel, fields{"hold": "h", "reason": "over"}))
+		w.settle()
+		if c := w.getCode("e"); c != execution.Deleted {
+			t.Errorf("%s: released, but get answers %q", name, c)
+		}
+		if rec := w.ok("retention", "get_receipt", fields{"execution": "e"})["receipt"].(map[string]any); rec["reason"] != "gdpr" {
+			t.Errorf("%s: receipt %v", name, rec)
+		}
+	}
+}
+
+// hooked runs something before the nth call of a table or bucket.
+type hooked struct {
+	n, seen int
+	busy    bool
+	do      func()
+}
+
+func (h *hooked) before() {
+	if h.busy {
+		return
+	}
+	if h.seen++; h.seen == h.n {
+		h.busy = true
+		h.do()
+		h.busy = false
+	}
+}
+
+var _ store.Table = hookedTable{}
+
+type hookedTable struct {
+	store.Table
+	h *hooked
+}
+
+func (t hookedTable) Get(ctx context.Context, in store.Get) (store.Item, store.Meta, error) {
+	t.h.before()
+	return t.Table.Get(ctx, in)
+}
+
+func (t hookedTable) Query(ctx context.Context, in store.Query) (store.Page, store.Meta, error) {
+	t.h.before()
+	return t.Table.Query(ctx, in)
+}
+
+func (t hookedTable) Update(ctx context.Context, in store.Update) (store.Item, store.Meta, error) {
+	t.h.before()
+	return t.Table.Update(ctx, in)
+}
+
+func (t hookedTable) Delete(ctx context.Context, in store.Delete) (store.Item, store.Meta, error) {
+	t.h.before()
+	return t.Table.Delete(ctx, in)
+}
+
+func (t hookedTable) Transact(ctx context.Context, in store.Transact) (store.Meta, error) {
+	t.h.before()
+	return t.Table.Transact(ctx, in)
+}
+
+func (t hookedTable) BatchDelete(ctx context.Context, keys []store.Key) ([]store.Key, store.Meta, error) {
+	t.h.before()
+	return t.Table.BatchDelete(ctx, keys)
+}
+
+func (t hookedTable) BatchGet(ctx context.Context, keys []store.Key, consistent bool) ([]store.Item, []store.Key, store.Meta, error) {
+	t.h.before()
+	return t.Table.BatchGet(ctx, keys, consistent)
+}
+
+// over gives the world a second process whose table calls are hooked.
+func (w *world) over(h *hooked) {
+	w.hookedServices = w.process(hookedTable{w.engine.Table(memory.Main), h})
+}
+
+// deleteWith deletes through the hooked process.
+func (w *world) deleteWith(_ *hooked, e string) (fields, error) {
+	plain := w.Services
+	w.Services = w.hookedServices
+	f := w.Functions()["retention"]
+	w.Services = plain
+	reply, err := f(w.t.Context(), []byte(`{"action":"delete","tenant":"bank","execution":"`+e+`","reason":"r","request_id":"hooked"}`))
+	if err != nil {
+		return nil, lambdaError(err)
+	}
+	_ = reply
+	return nil, nil
+}
