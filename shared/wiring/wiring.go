@@ -79,7 +79,7 @@ func New(o Outside) *Services {
 	s.Checkpoint = &checkpoint.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Artifacts: s.Artifacts, Views: s.Views, Count: o.Meter.Count}
 	s.Recovery = &recovery.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Views: s.Views, Rand: o.Rand, Resolvers: o.Resolvers, Target: o.Target,
 		Migrator: o.Migrator, ChildID: checkpoint.ChildID, Count: o.Meter.Count, Emit: o.Emit}
-	s.Checkpoint.ChildEnded = s.Recovery.ChildEnded
+	s.Checkpoint.ChildEnded, s.Checkpoint.Carry = s.Recovery.ChildEnded, s.Recovery.Carry
 	s.Retention = &retention.Service{Table: table, Bucket: bucket, Journal: s.Journal, Sealer: s.Sealer, Catalog: s.Catalog, Log: o.Log, Count: o.Meter.Count}
 	s.Checkpoint.Lifetime = s.Retention.Lifetime
 	return s
