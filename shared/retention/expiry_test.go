@@ -1,0 +1,310 @@
+package retention_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/memory"
+)
+
+func (w *world) setPolicy(f fields) {
+	w.t.Helper()
+	w.ok("retention", "set_policy", fields{"policy": with(fields{"name": "p"}, f)})
+}
+
+func TestExpiryBySweepAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"completed_days": 2, "receipt_days": 7})
+	for i := range 5 {
+		w.rich(fmt.Sprintf("e%d", i), fields{"policy": "p"})
+		w.complete(fmt.Sprintf("e%d", i))
+	}
+	w.rich("running", fields{"policy": "p"})
+	w.advance(47 * time.Hour)
+	w.settle()
+	if c := w.getCode("e0"); c != "" {
+		t.Fatalf("an hour before its time: %q", c)
+	}
+	w.advance(time.Hour)
+	if c := w.getCode("e0"); c != execution.Deleted {
+		t.Errorf("its time is over, nothing has run: %q", c)
+	}
+	w.settle()
+	for i := range 5 {
+		if got := of(w.objects(), fmt.Sprintf("bank/e/e%d/", i)); len(got) > 0 {
+			t.Errorf("objects left: %v", got)
+		}
+	}
+	if rec := w.ok("retention", "get_receipt", fields{"execution": "e0"})["receipt"].(map[string]any); rec["rule"] != "policy p: completed_days = 2" || rec["reason"] != "expired" {
+		t.Errorf("receipt %v", rec)
+	}
+	if c := w.getCode("running"); c != "" {
+		t.Errorf("a running execution: %q", c)
+	}
+}
+
+// TestSweepCostsWhatIsDue counts the calls of a sweep beside many executions of
+// which none is due.
+func TestSweepCostsWhatIsDue(t *testing.T) {
+	t.Parallel()
+	cost := func(n int) int {
+		w := newWorld(t)
+		w.setPolicy(fields{"completed_days": 2})
+		for i := range n {
+			e := fmt.Sprintf("e%d", i)
+			w.create(e, fields{"policy": "p"})
+			w.complete(e)
+		}
+		w.settle()
+		w.advance(20 * time.Minute)
+		w.settle()
+		w.engine.Mark()
+		w.sweep()
+		return len(w.engine.Log())
+	}
+	few, many := cost(3), cost(120)
+	if few != many {
+		t.Errorf("a sweep with nothing due makes %d calls beside 3 executions and %d beside 120", few, many)
+	}
+}
+
+func TestPolicyChangesBothWays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"completed_days": 10})
+	w.create("e", fields{"policy": "p"})
+	w.complete("e")
+	ended := w.engine.Now()
+	expires := func() string {
+		v, _ := w.get("e")["expires_at"].(string)
+		return v
+	}
+	at := func(days int) string {
+		return ended.Add(time.Duration(days) * 24 * time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	if got := expires(); got != at(10) {
+		t.Fatalf("expires %s, want %s", got, at(10))
+	}
+	w.setPolicy(fields{"completed_days": 20})
+	if got := expires(); got != at(20) {
+		t.Errorf("longer: expires %s, want %s", got, at(20))
+	}
+	w.setPolicy(fields{"completed_days": 5})
+	if got := expires(); got != at(5) {
+		t.Errorf("shorter: expires %s, want %s", got, at(5))
+	}
+	w.setPolicy(fields{})
+	if got := expires(); got != "" {
+		t.Errorf("kept for ever, but expires %s", got)
+	}
+	w.advance(30 * 24 * time.Hour)
+	w.settle()
+	if c := w.getCode("e"); c != "" {
+		t.Fatalf("kept for ever, but %q", c)
+	}
+	w.setPolicy(fields{"completed_days": 5})
+	w.settle()
+	if c := w.getCode("e"); c != execution.Deleted {
+		t.Errorf("its time was over long ago: %q", c)
+	}
+	if got := of(w.items(), "bank/replan#"); len(got) != 1 {
+		t.Fatalf("a second look is to come: %v", got)
+	}
+	w.advance(11 * time.Minute)
+	w.settle()
+	if got := of(w.items(), "bank/replan#"); len(got) != 0 {
+		t.Errorf("the change is done, but %v", got)
+	}
+	// A policy that comes after the executions that name it.
+	w.create("early", fields{"policy": "later"})
+	w.complete("early")
+	w.ok("retention", "set_policy", fields{"policy": fields{"name": "later", "completed_days": 1}})
+	if w.get("early")["expires_at"] == nil {
+		t.Error("an execution that named the policy before it was set does not expire")
+	}
+	// An unknown policy keeps, visibly.
+	w.create("odd", fields{"policy": "nobody"})
+	w.complete("odd")
+	w.advance(400 * 24 * time.Hour)
+	w.settle()
+	if got := w.get("odd"); got["policy"] != "nobody" || got["expires_at"] != nil {
+		t.Errorf("unknown policy: %v", got)
+	}
+}
+
+func TestPolicyRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, f := range []fields{
+		{"policy": fields{"name": "a#b"}},
+		{"policy": fields{"name": "p", "completed_days": -1}},
+		{"policy": fields{"name": "p", "receipt_days": 6}},
+		{"policy": fields{"name": "p", "history": fields{"keep": "versions"}}},
+		{"policy": fields{"name": "p", "history": fields{"keep": "some"}}},
+		{"policy": fields{"name": "p", "archive": fields{"enabled": true, "storage_class": "CHEAP"}}},
+		{"policy": fields{"name": "p", "days": 7}},
+	} {
+		if c := w.code("retention", "set_policy", f); c != execution.InvalidRequest {
+			t.Errorf("%v: %q", f, c)
+		}
+	}
+	if len(of(w.items(), "bank")) > 0 {
+		t.Errorf("a refused policy wrote %v", of(w.items(), "bank"))
+	}
+	if c := w.code("retention", "get_policy", fields{"policy": "p"}); c != execution.NotFound {
+		t.Errorf("get_policy: %q", c)
+	}
+}
+
+// TestUnknownStatusIsLeftAlone: nothing may expire because of a status that this
+// version does not know.
+func TestUnknownStatusIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for _, status := range []store.Value{store.S("suspended_v2"), store.S(""), store.N(7), {Kind: store.KindNULL}} {
+		w := newWorld(t)
+		w.setPolicy(fields{"completed_days": 1})
+		w.create("e", fields{"policy": "p"})
+		w.complete("e")
+		k := journal.HeadKey(ref(w, "e").PK())
+		if _, _, err := w.engine.Table(memory.Main).Update(t.Context(), store.Update{Key: k, Actions: []store.Action{store.Set{Attr: journal.HeadStatus, Value: status}}}); err != nil {
+			t.Fatal(err)
+		}
+		w.advance(400 * 24 * time.Hour)
+		w.settle()
+		if got := of(w.items(), "bank#e/head"); len(got) != 1 {
+			t.Errorf("status %v: the head is gone", status)
+		}
+	}
+}
+
+// remove is a REMOVE record of a retention timer.
+func remove(seq, pk string, change func(r fields)) json.RawMessage {
+	r := fields{"eventID": seq, "eventName": "REMOVE", "dynamodb": fields{"SequenceNumber": seq, "Keys": fields{"pk": fields{"S": pk}, "sk": fields{"S": "timer#retention"}}}}
+	if change != nil {
+		change(r)
+	}
+	b, _ := json.Marshal(r)
+	return b
+}
+
+func byService(r fields) {
+	r["userIdentity"] = fields{"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+}
+
+func image(ttl, created int64) func(fields) {
+	return func(r fields) {
+		d := r["dynamodb"].(fields)
+		d["OldImage"] = fields{"ttl": fields{"N": fmt.Sprint(ttl)}}
+		d["ApproximateCreationDateTime"] = created
+	}
+}
+
+func TestStreamRecords(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.setPolicy(fields{"completed_days": 1})
+	base.rich("done", fields{"policy": "p"})
+	base.complete("done")
+	base.rich("live", fields{"policy": "p"})
+	base.rich("held", fields{"policy": "p"})
+	base.complete("held")
+	base.ok("retention", "hold", fields{"execution": "held", "hold": "h", "reason": "legal"})
+	base.advance(25 * time.Hour)
+	now := base.engine.Now().Unix()
+	for _, c := range []struct {
+		name, pk string
+		change   func(fields)
+		gone     bool
+	}{
+		{"by TTL", "bank#done", byService, true},
+		{"by TTL, replicated", "bank#done", image(now-60, now), true},
+		{"keys only", "bank#done", nil, true},
+		{"by hand", "bank#done", image(now+1_000_000, now), false},
+		{"by somebody", "bank#done", func(r fields) { r["userIdentity"] = fields{"type": "Someone", "principalId": "x"} }, false},
+		{"a change", "bank#done", func(r fields) { r["eventName"] = "MODIFY"; image(now-60, now)(r) }, false},
+		{"an insertion", "bank#done", func(r fields) { r["eventName"] = "INSERT" }, false},
+		{"another item", "bank#done", func(r fields) {
+			byService(r)
+			r["dynamodb"].(fields)["Keys"].(fields)["sk"] = fields{"S": "timer#lease"}
+		}, false},
+		{"of a live one", "bank#live", byService, false},
+		{"of a held one", "bank#held", byService, false},
+		{"of nobody", "bank#never", byService, false},
+		{"of no execution", "nothing", byService, false},
+	} {
+		w := copyOf(t, base)
+		before := w.objects()
+		out, err := w.Retention.Stream(t.Context(), []json.RawMessage{remove("7", c.pk, c.change)}), error(nil)
+		if err != nil || len(out.Failures) > 0 {
+			t.Errorf("%s: %v %v", c.name, out, err)
+		}
+		left := len(of(w.objects(), "bank/e/"+strings.TrimPrefix(c.pk, "bank#")+"/"))
+		if was := len(of(before, "bank/e/"+strings.TrimPrefix(c.pk, "bank#")+"/")); c.gone && left > 0 || !c.gone && left != was {
+			t.Errorf("%s: %d of %d objects are left", c.name, left, was)
+		}
+	}
+	// Order and poison.
+	w := copyOf(t, base)
+	poison := json.RawMessage(`{"eventID":"b","eventName":"REMOVE","dynamodb":{"SequenceNumber":"101"}}`)
+	out := w.Retention.Stream(t.Context(), []json.RawMessage{remove("100", "bank#live", byService), poison, remove("102", "bank#live", byService), remove("103", "bank#done", byService)})
+	if len(out.Failures) != 1 || out.Failures[0].Item != "101" {
+		t.Errorf("poison: %v", out)
+	}
+	if c := w.getCode("done"); c != execution.Deleted {
+		t.Errorf("a good record behind the poison: %q", c)
+	}
+	w = copyOf(t, base)
+	w.faults(memory.Fault{On: "transact", Effect: "throttle", Count: 1000})
+	out = w.Retention.Stream(t.Context(), []json.RawMessage{remove("1", "bank#done", byService), remove("2", "bank#live", byService), remove("3", "bank#done", byService)})
+	if len(out.Failures) != 2 || out.Failures[0].Item != "1" || out.Failures[1].Item != "3" {
+		t.Errorf("a throttled execution keeps the order of its records: %v", out)
+	}
+}
+
+// TestLateRecordsOfAnEarlierGeneration: an id that is used again is not touched
+// by records, deleters and writers of the old generation.
+func TestLateRecordsOfAnEarlierGeneration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"completed_days": 1})
+	w.rich("e", fields{"policy": "p"})
+	w.complete("e")
+	old := ref(w, "e")
+	w.advance(25 * time.Hour)
+	w.settle()
+	if c := w.code("checkpoint", "create", fields{"execution": "e", "workflow": "wf"}); c != execution.Deleted {
+		t.Fatalf("create of a deleted id: %q", c)
+	}
+	w.rich("e", fields{"policy": "p", "reuse": "new_generation"})
+	now := ref(w, "e")
+	if now.Generation <= old.Generation {
+		t.Fatalf("generation %d after %d", now.Generation, old.Generation)
+	}
+	if v := w.get("e")["version"].(float64); v < 8 {
+		t.Errorf("versions start anew at %v", v)
+	}
+	items, objects := w.items(), w.objects()
+	w.Retention.Stream(t.Context(), []json.RawMessage{remove("7", "bank#e", byService), remove("8", "bank#e", nil)})
+	w.advance(2 * time.Hour)
+	w.settle() // the old generation's final sweep
+	for k, v := range items {
+		if strings.HasPrefix(k, "bank#e/") && !strings.Contains(k, "receipt#") && !strings.Contains(v, `"k":{"S":"stub"}`) && w.items()[k] != v && !strings.Contains(k, "timer#") {
+			t.Errorf("%s was touched: %.200s, was %.200s", k, w.items()[k], v)
+		}
+	}
+	for k, v := range objects {
+		if strings.Contains(k, fmt.Sprintf("/e/%d/", now.Generation)) && w.objects()[k] != v {
+			t.Errorf("%s was touched", k)
+		}
+	}
+	if got := w.get("e"); got["state"].(map[string]any)["big"] == nil {
+		t.Errorf("generation 2: %v", got)
+	}
+}
