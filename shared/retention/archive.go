@@ -38,7 +38,7 @@ func (s *Service) archive(ctx context.Context, t execution.TenantID, e execution
 		case !h.Head.Status.Known():
 			return nil, execution.Errorf(execution.Integrity, "a status that this version does not know; nothing may be done with it").At(h.State)
 		case h.State.Status == execution.StatusArchived:
-			return s.archivedReply(ctx, h, true)
+			return s.archived(ctx, h, true)
 		case !h.State.Status.Ended():
 			return nil, execution.Errorf(execution.ExecutionOpen, "the execution has not ended").At(h.State)
 		}
@@ -60,16 +60,22 @@ func (s *Service) archive(ctx context.Context, t execution.TenantID, e execution
 		if err != nil {
 			return nil, err
 		}
-		head, clock, err := s.Journal.ReadHead(ctx, t, e)
-		if err == nil && head != nil && head.Item.Has(headUntrimmed) {
-			err = s.trim(ctx, head, s.Journal.NowOf(clock))
-		}
-		if err != nil {
-			return nil, err
-		}
-		return s.archivedReply(ctx, w.Handle, w.Replay != nil)
+		return s.archived(ctx, w.Handle, w.Replay != nil)
 	}
 	return nil, busy(execution.Ref{Tenant: t, Execution: e})
+}
+
+// archived removes what may go by now, which an earlier call may have left, and
+// answers.
+func (s *Service) archived(ctx context.Context, h *journal.Handle, replayed bool) (*api.ArchiveReply, error) {
+	head, clock, err := s.Journal.ReadHead(ctx, h.State.Tenant, h.State.Execution)
+	if err == nil && head != nil && head.Item.Has(headUntrimmed) {
+		err = s.trim(ctx, head, s.Journal.NowOf(clock))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.archivedReply(ctx, h, replayed)
 }
 
 func (s *Service) archivedReply(ctx context.Context, h *journal.Handle, replayed bool) (*api.ArchiveReply, error) {

@@ -168,7 +168,7 @@ func (w *world) getCode(e string) execution.Code {
 // apply writes a step at the tip.
 func (w *world) apply(e string, f fields) fields {
 	w.t.Helper()
-	at := w.get(e)
+	at := w.ok("checkpoint", "get", fields{"execution": e, "include": []string{}})
 	r := fields{"execution": e, "expected_version": at["version"]}
 	if at["fence"] != nil && at["fence"].(float64) > 0 {
 		r["fence"] = at["fence"]

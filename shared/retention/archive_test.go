@@ -1,0 +1,363 @@
+package retention_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store/memory"
+)
+
+// long is an ended execution with n more versions, small and large.
+func long(w *world, e string, n int, f fields) {
+	w.t.Helper()
+	w.rich(e, f)
+	for i := range n {
+		w.apply(e, fields{"state": fields{"n": i, "text": noise(uint64(i), 100+i*i*200)}, "note": fmt.Sprintf("step %d", i)})
+	}
+	w.complete(e)
+}
+
+// versions are all readable versions, in full, with their history.
+func versions(w *world, e string, last int) map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	for v := 1; v <= last; v++ {
+		g, err := w.do(w.t.Context(), "checkpoint", "get", fields{"execution": e, "version": v, "max_inline_bytes": 5_000_000, "include": []string{"state", "operations", "artifacts"}})
+		if err != nil {
+			w.t.Fatalf("version %d: %v", v, err)
+		}
+		for _, name := range []string{"cost", "holds", "expires_at", "lease_remaining_ms", "wait"} {
+			delete(g, name)
+		}
+		b, _ := json.Marshal(g)
+		out[fmt.Sprintf("version %d", v)] = string(b)
+	}
+	cursor := any(nil)
+	n := 0
+	for {
+		f := fields{"execution": e, "limit": 3}
+		if cursor != nil {
+			f["cursor"] = cursor
+		}
+		h := w.ok("checkpoint", "history", f)
+		for _, x := range h["entries"].([]any) {
+			n++
+			b, _ := json.Marshal(x)
+			if n <= last {
+				out[fmt.Sprintf("entry %d", n)] = string(b)
+			}
+		}
+		if cursor = h["cursor"]; cursor == nil {
+			break
+		}
+	}
+	h := w.ok("checkpoint", "history", fields{"execution": e, "newest_first": true, "limit": 1000})["entries"].([]any)
+	if len(h) != n {
+		w.t.Errorf("history downwards has %d entries, upwards %d", len(h), n)
+	}
+	for i, x := range h {
+		if v := int(x.(map[string]any)["version"].(float64)); v != n-i {
+			w.t.Fatalf("history downwards: %d at place %d", v, i)
+		}
+	}
+	return out
+}
+
+func TestArchiveAndRestore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"completed_days": 365})
+	long(w, "e", 20, fields{"policy": "p", "thread": "T"})
+	tip := int(w.get("e")["version"].(float64))
+	before := versions(w, "e", tip)
+	fence := w.get("e")["fence"]
+	gen := ref(w, "e").Generation
+	op := w.get("e")["operations"].([]any)[0].(map[string]any)["operation"]
+
+	check := func(when, status string) {
+		t.Helper()
+		w.restart()
+		same(t, when, versions(w, "e", tip), before)
+		if g := w.get("e"); g["status"] != status || g["fence"] != fence || g["generation"] != float64(gen) {
+			t.Errorf("%s: %v", when, g)
+		}
+		if s := w.ok("checkpoint", "get_operation", fields{"execution": "e", "operation": op}); s["outcome"] != "succeeded" || s["result"] == nil {
+			t.Errorf("%s: operation %v", when, s)
+		}
+		a := w.ok("checkpoint", "get_artifact", fields{"execution": "e", "name": "doc"})
+		if a["body"] == nil {
+			t.Errorf("%s: artifact %v", when, a)
+		}
+	}
+	if c := w.code("retention", "restore", fields{"execution": "e"}); c != execution.InvalidRequest {
+		t.Errorf("restore of what is not archived: %q", c)
+	}
+	m := w.ok("retention", "archive", fields{"execution": "e", "request_id": "the-archive"})
+	if m["manifest"].(map[string]any)["entries"].(float64) != float64(tip) || m["version"].(float64) != float64(tip+1) {
+		t.Errorf("archive: %v", m)
+	}
+	check("archived, young", "archived")
+	if n := len(of(w.items(), "bank#e/j#")); n != tip+1 {
+		t.Errorf("young slots must stay taken: %d of %d", n, tip+1)
+	}
+	w.advance(26 * time.Hour)
+	w.settle()
+	if n := len(of(w.items(), "bank#e/j#")); n != 1 {
+		t.Errorf("a day later the table still holds %d entries", n)
+	}
+	check("archived", "archived")
+	if r := w.ok("retention", "archive", fields{"execution": "e", "request_id": "the-archive"}); r["replayed"] != true {
+		t.Errorf("archive again: %v", r)
+	}
+	if l := w.ok("checkpoint", "list", fields{"status": "archived"})["executions"].([]any); len(l) != 1 {
+		t.Errorf("list: %v", l)
+	}
+	r := w.ok("retention", "restore", fields{"execution": "e", "request_id": "the-restore"})
+	if r["version"].(float64) != float64(tip+2) || r["status"] != "completed" {
+		t.Errorf("restore: %v", r)
+	}
+	if again := w.ok("retention", "restore", fields{"execution": "e", "request_id": "the-restore"}); again["replayed"] != true {
+		t.Errorf("restore again: %v", again)
+	}
+	check("restored", "completed")
+	// A second archive goes on where the first ended, holds stop it, and deletion
+	// reaches all of it.
+	w.ok("retention", "hold", fields{"execution": "e", "hold": "h", "reason": "r"})
+	if c := w.code("retention", "archive", fields{"execution": "e"}); c != execution.Held {
+		t.Errorf("archive of a held one: %q", c)
+	}
+	w.ok("retention", "release_hold", fields{"execution": "e", "hold": "h", "reason": "r"})
+	w.ok("retention", "archive", fields{"execution": "e"})
+	w.advance(26 * time.Hour)
+	w.settle()
+	check("archived twice", "archived")
+	if f := w.ok("retention", "verify", fields{"execution": "e"})["findings"].([]any); len(f) > 0 {
+		t.Errorf("verify: %v", f)
+	}
+	w.ok("retention", "delete", fields{"execution": "e", "reason": "r"})
+	if got := append(of(w.objects(), "bank/e/e/"), of(w.objects(), "bank/archive/")...); len(got) > 0 {
+		t.Errorf("after deletion: %v", got)
+	}
+}
+
+func TestArchiveRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rich("open", nil)
+	items := w.items()
+	if c := w.code("retention", "archive", fields{"execution": "open"}); c != execution.ExecutionOpen {
+		t.Errorf("an open one: %q", c)
+	}
+	if c := w.code("retention", "archive", fields{"execution": "never"}); c != execution.NotFound {
+		t.Errorf("none: %q", c)
+	}
+	same(t, "after refusals", w.items(), items)
+	long(w, "torn", 6, nil)
+	d := w.engine.Dump()
+	for i, raw := range d.Items {
+		if strings.Contains(string(raw), `"bank#torn"`) && strings.Contains(string(raw), `j#00000000000000000005`) {
+			d.Items = append(d.Items[:i], d.Items[i+1:]...)
+			break
+		}
+	}
+	x := newWorld(t)
+	if err := x.engine.Load(d); err != nil {
+		t.Fatal(err)
+	}
+	x.restart()
+	if c := x.code("retention", "archive", fields{"execution": "torn"}); c != execution.Integrity {
+		t.Errorf("a journal with a gap: %q", c)
+	}
+}
+
+func TestPolicyArchives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"completed_days": 30, "archive": fields{"enabled": true, "storage_class": "STANDARD_IA"}})
+	long(w, "e", 5, fields{"policy": "p"})
+	w.advance(26 * time.Hour)
+	w.settle()
+	if g := w.get("e"); g["status"] != "archived" {
+		t.Fatalf("status %v", g["status"])
+	}
+	for _, o := range w.engine.Dump().Objects {
+		if strings.HasPrefix(o.Key, "bank/archive/") && o.StorageClass != "STANDARD_IA" {
+			t.Errorf("%s in class %s", o.Key, o.StorageClass)
+		}
+	}
+	w.ok("retention", "restore", fields{"execution": "e"})
+	w.advance(24 * time.Hour)
+	w.settle()
+	if g := w.get("e"); g["status"] != "completed" {
+		t.Errorf("archived again a day after its restore")
+	}
+	w.advance(7 * 24 * time.Hour)
+	w.settle()
+	if g := w.get("e"); g["status"] != "archived" {
+		t.Errorf("not archived again a week after its restore")
+	}
+	w.advance(30 * 24 * time.Hour)
+	if c := w.getCode("e"); c != execution.Deleted {
+		t.Errorf("past its time: %q", c)
+	}
+	w.settle()
+	if got := append(of(w.objects(), "bank/e/e/"), of(w.objects(), "bank/archive/")...); len(got) > 0 {
+		t.Errorf("after its time: %v", got)
+	}
+}
+
+// TestArchiveSurvivesEverything strikes every storage call of archive and of
+// restore; done again, everything reads as before.
+func TestArchiveSurvivesEverything(t *testing.T) {
+	t.Parallel()
+	ended := newWorld(t)
+	long(ended, "e", 3, nil)
+	ended.rich("other", nil)
+	tip := int(ended.get("e")["version"].(float64))
+	want := versions(ended, "e", tip)
+	ended.advance(26 * time.Hour)
+	archived := copyOf(t, ended)
+	archived.ok("retention", "archive", fields{"execution": "e"})
+	for _, c := range []struct {
+		action, status string
+		base           *world
+	}{{"archive", "archived", ended}, {"restore", "completed", archived}} {
+		run := func(w *world, ctx context.Context) error {
+			_, err := w.do(ctx, "retention", c.action, fields{"execution": "e", "request_id": "once"})
+			return err
+		}
+		u := copyOf(t, c.base)
+		u.engine.Mark()
+		if err := run(u, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		calls := len(u.engine.Log())
+		keys := func(w *world) map[string]string {
+			items, objects := outcome(w)
+			out := map[string]string{}
+			for k, v := range items {
+				out[k] = ""
+				if !strings.HasPrefix(k, "bank#e/") {
+					out[k] = v
+				}
+			}
+			for k, v := range objects {
+				out[k] = v
+			}
+			return out
+		}
+		rows := 0
+		for _, effect := range []string{"lost", "landed", "crash_before", "crash_after"} {
+			for n := 1; n <= calls; n++ {
+				w := copyOf(t, c.base)
+				w.faults(memory.Fault{On: "*", Nth: n, Effect: effect})
+				err := w.crash(func(ctx context.Context) error { return run(w, ctx) })
+				w.faults()
+				w.restart()
+				if n%5 == 0 {
+					same(t, fmt.Sprintf("%s, %s at call %d (%v), at once", c.action, effect, n, err), versions(w, "e", tip), want)
+				} else if c := w.getCode("e"); c != "" {
+					t.Errorf("at once: %s", c)
+				}
+				if err := run(w, t.Context()); err != nil {
+					t.Errorf("%s, %s at call %d, again: %v", c.action, effect, n, err)
+				}
+				if g := w.get("e"); g["status"] != c.status || int(g["version"].(float64)) != int(u.get("e")["version"].(float64)) {
+					t.Errorf("%s, %s at call %d: %v at %v", c.action, effect, n, g["status"], g["version"])
+				}
+				if n%3 == 0 {
+					same(t, fmt.Sprintf("%s, %s at call %d, again", c.action, effect, n), versions(w, "e", tip), want)
+				}
+				w.settle()
+				same(t, fmt.Sprintf("%s, %s at call %d: keys", c.action, effect, n), keys(w), keys(u))
+				if rows++; t.Failed() {
+					return
+				}
+			}
+		}
+		t.Logf("%s: %d rows", c.action, rows)
+	}
+}
+
+func TestHistoryRule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"history": fields{"keep": "versions", "n": 10}})
+	w.rich("e", fields{"policy": "p"})
+	bodies := map[int]string{}
+	for i := range 40 {
+		state := fields{"i": i, "text": noise(uint64(i), 300_000)}
+		r := w.apply("e", fields{"state": state})
+		b, _ := json.Marshal(state)
+		bodies[int(r["version"].(float64))] = string(b)
+	}
+	tip := int(w.get("e")["version"].(float64))
+	w.advance(24*time.Hour - time.Minute)
+	w.settle()
+	if n := len(of(w.items(), "bank#e/j#")); n != tip {
+		t.Errorf("%d of %d entries within a day", n, tip)
+	}
+	w.advance(25 * time.Hour)
+	w.settle()
+	if n := len(of(w.items(), "bank#e/j#")); n > 12 {
+		t.Errorf("%d entries under keep=10", n)
+	}
+	if n := len(of(w.objects(), "bank/e/e/")); n > 24 {
+		t.Errorf("%d objects under keep=10", n)
+	}
+	for v := tip - 9; v <= tip; v++ {
+		g := w.ok("checkpoint", "get", fields{"execution": "e", "version": v, "max_inline_bytes": 5_000_000})
+		if b, _ := json.Marshal(g["state"]); string(b) != bodies[v] {
+			t.Errorf("version %d reads otherwise", v)
+		}
+	}
+	_, err := w.do(t.Context(), "checkpoint", "get", fields{"execution": "e", "version": 3})
+	if e := execution.AsError(err); e.Code != execution.HistoryPruned || e.Facts["floor"] != float64(tip-9) {
+		t.Errorf("version 3: %v", err)
+	}
+	if h := w.ok("checkpoint", "history", fields{"execution": "e"})["entries"].([]any); len(h) != 10 {
+		t.Errorf("%d entries in the history", len(h))
+	}
+	if f := w.ok("retention", "verify", fields{"execution": "e"})["findings"].([]any); len(f) > 0 {
+		t.Errorf("verify: %v", f)
+	}
+	// It never ends: storage stays bounded.
+	for round := range 3 {
+		for i := range 15 {
+			w.apply("e", fields{"state": fields{"r": round, "text": noise(uint64(100*round+i), 30_000)}})
+		}
+		w.advance(26 * time.Hour)
+		w.settle()
+	}
+	if n := len(of(w.items(), "bank#e/j#")); n > 30 {
+		t.Errorf("%d entries after three more days", n)
+	}
+}
+
+func TestHistoryRuleByDays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"history": fields{"keep": "days", "n": 3}})
+	w.create("e", fields{"policy": "p"})
+	for i := range 10 {
+		w.apply("e", fields{"state": fields{"day": i}})
+		w.advance(24 * time.Hour)
+		w.settle()
+	}
+	// The version that was the newest three days ago is kept, and all after it.
+	tip := int(w.get("e")["version"].(float64))
+	for v := 1; v <= tip; v++ {
+		c := w.code("checkpoint", "get", fields{"execution": "e", "version": v})
+		if want := map[bool]execution.Code{true: "", false: execution.HistoryPruned}[v >= tip-3]; c != want && v != tip-3 {
+			t.Errorf("version %d of %d: %q, want %q", v, tip, c, want)
+		}
+	}
+	if n := len(of(w.items(), "bank#e/j#")); n > tip {
+		t.Errorf("%d entries", n)
+	}
+}
