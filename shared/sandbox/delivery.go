@@ -78,12 +78,22 @@ func (d *delivery) take(e *memory.Engine) {
 	}
 }
 
-// filterView is what filters may look at: name, keys and who removed it.
+// filterView is what filters may look at: name, keys, the texts of the new
+// image and who removed it.
 func filterView(r memory.Record) map[string]any {
 	text := func(s string) map[string]any { return map[string]any{"S": s} }
 	view := map[string]any{
 		"eventName": r.Name(),
 		"dynamodb":  map[string]any{"Keys": map[string]any{store.AttrPK: text(r.Key.PK), store.AttrSK: text(r.Key.SK)}},
+	}
+	if r.New != nil {
+		image := map[string]any{}
+		for name, v := range r.New {
+			if v.Kind == store.KindS {
+				image[name] = text(v.S)
+			}
+		}
+		view["dynamodb"].(map[string]any)["NewImage"] = image
 	}
 	if r.ByTTL {
 		view["userIdentity"] = map[string]any{"type": "Service", "principalId": "dynamodb.amazonaws.com"}

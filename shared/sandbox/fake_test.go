@@ -95,8 +95,13 @@ func (p *process) act(ctx context.Context, action, key string, size int) (any, e
 		defer p.mu.Unlock()
 		p.calls++
 		return map[string]int{"count": p.calls}, nil
-	case "put":
-		_, err := p.world.Engine.Table(memory.Main).Put(ctx, store.Put{Item: store.Item{store.AttrPK: store.S("t#e"), store.AttrSK: store.S(key), "at": store.S(p.world.Now(ctx).Format(time.RFC3339Nano))}})
+	case "put": // what is due may follow the key
+		key, due, _ := strings.Cut(key, " ")
+		it := store.Item{store.AttrPK: store.S("t#e"), store.AttrSK: store.S(key), "at": store.S(p.world.Now(ctx).Format(time.RFC3339Nano))}
+		if due != "" {
+			it["due_kind"] = store.S(due)
+		}
+		_, err := p.world.Engine.Table(memory.Main).Put(ctx, store.Put{Item: it})
 		return map[string]bool{"put": true}, err
 	case "remove":
 		_, _, err := p.world.Engine.Table(memory.Main).Delete(ctx, store.Delete{Key: store.Key{PK: "t#e", SK: key}})
