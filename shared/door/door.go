@@ -36,6 +36,9 @@ func Verb[Request, Reply any](do func(context.Context, *Request) (*Reply, error)
 type Options struct {
 	// Log takes what an operator must know: errors that nobody expects; nil: nobody.
 	Log *slog.Logger
+	// Check looks at a decoded request before its service does, and may change it
+	// in place; its error is the answer. nil: nothing is looked at.
+	Check func(ctx context.Context, req any) error
 	// Done is told how each request ended; err nil: well. nil: nobody.
 	Done func(ctx context.Context, action string, err error)
 	// Event looks at payloads that are no requests (stream batches, schedules):
@@ -103,6 +106,11 @@ func (d *door) guarded(ctx context.Context, payload []byte) (action string, repl
 	do := d.verbs[action]
 	if do == nil {
 		return action, nil, execution.Invalid("action", "is not served here")
+	}
+	if d.Check != nil {
+		if err := d.Check(ctx, req); err != nil {
+			return action, nil, err
+		}
 	}
 	out, err := do(ctx, req)
 	if err != nil {

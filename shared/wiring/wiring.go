@@ -19,6 +19,7 @@ import (
 	"github.com/cairnstate/cairn/shared/recovery"
 	"github.com/cairnstate/cairn/shared/retention"
 	"github.com/cairnstate/cairn/shared/seal"
+	"github.com/cairnstate/cairn/shared/secrets"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/telemetry"
 	"github.com/cairnstate/cairn/shared/view"
@@ -87,7 +88,11 @@ func New(o Outside) *Services {
 
 // Functions are the handlers by the function's name.
 func (s *Services) Functions() map[string]door.Handler {
-	o := door.Options{Log: s.log, Done: s.meter.Done}
+	guard := &secrets.Guard{Catalog: s.Catalog}
+	o := door.Options{Log: s.log, Done: s.meter.Done, Check: func(ctx context.Context, req any) error {
+		_, err := guard.Check(ctx, req)
+		return err
+	}}
 	return map[string]door.Handler{
 		api.Checkpoint: checkpointhandler.New(s.Checkpoint, s.Ledger, s.Artifacts, o),
 		api.Recover:    recoverhandler.New(s.Recovery, o),
