@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -145,11 +146,16 @@ func (s *Service) askAll(ctx context.Context, h *journal.Handle, ops []asking, g
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-writeReserve))
 		defer cancel()
 	}
+	// Those that were asked least often go first: where there is no time for all,
+	// the next round asks the others.
+	slices.SortStableFunc(ops, func(a, b asking) int { return a.Checks - b.Checks })
 	var group errgroup.Group
 	group.SetLimit(maxConcurrent)
 	for _, op := range ops {
 		group.Go(func() error {
-			s.askOne(ctx, h, w, op, g)
+			if ctx.Err() == nil {
+				s.askOne(ctx, h, w, op, g)
+			}
 			return nil
 		})
 	}
@@ -240,9 +246,6 @@ func (s *Service) put(ctx context.Context, q Question) (ev execution.Evidence, w
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if ctx.Err() != nil {
-		return none, "there was no time left to ask"
-	}
 	a, err := r.Ask(ctx, q)
 	if err != nil {
 		return none, askedWrong(err)

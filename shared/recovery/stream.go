@@ -75,14 +75,9 @@ func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchRe
 			continue
 		}
 		looked[execution.PartitionKey(t, e)] = true
-		if _, err := s.look(ctx, t, e); err != nil {
-			if code := execution.CodeOf(err); code != execution.Throttled && code != execution.Unavailable && code != execution.Internal {
-				continue // it says so on its head; a repeat would say the same
-			}
-			if s.stillDue(ctx, t, e) {
-				out.Failures = append(out.Failures, BatchFailure{r.sequence})
-				return out
-			}
+		if _, err := s.look(ctx, t, e); err != nil && s.stillDue(ctx, t, e) {
+			out.Failures = append(out.Failures, BatchFailure{r.sequence})
+			return out
 		}
 	}
 	return out
