@@ -1,0 +1,326 @@
+package retention_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/seal/local"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/memory"
+)
+
+// purge calls purge_tenant until it is done; each call that must wait moves the
+// clock.
+func (w *world) purge(f fields) (calls int, err error) {
+	w.t.Helper()
+	var waited time.Duration
+	for calls = 1; calls < 100; calls++ {
+		r, err := w.do(w.t.Context(), "retention", "purge_tenant", f)
+		if err != nil {
+			return calls, err
+		}
+		if r["done"] == true {
+			if waited > 2*time.Hour {
+				w.t.Errorf("a purge waited for %v", waited)
+			}
+			return calls, nil
+		}
+		if d := r["deferred"].([]any); len(d) > 0 && r["cursor"] == nil {
+			return calls, nil
+		}
+		if ms, ok := r["retry_after_ms"].(float64); ok {
+			waited += time.Duration(ms) * time.Millisecond
+			w.advance(time.Duration(ms) * time.Millisecond)
+		}
+	}
+	return calls, fmt.Errorf("never done")
+}
+
+// tenantful is a tenant with all kinds of things, beside two whose names are
+// near it.
+func tenantful(t testing.TB) *world {
+	w := newWorld(t)
+	for _, tenant := range []execution.TenantID{"bank2", "ban", "bank"} {
+		w.tenant = tenant
+		w.ok("retention", "set_policy", fields{"policy": fields{"name": "p", "completed_days": 30}})
+		w.ok("checkpoint", "set_workflow", fields{"workflow": fields{"name": "wf", "schema": fields{"name": "s", "version": 1}}})
+		w.rich("live", fields{"policy": "p", "thread": "T"})
+		w.rich("done", fields{"policy": "p"})
+		w.complete("done")
+		w.rich("gone", nil)
+		w.ok("retention", "delete", fields{"execution": "gone", "reason": "r"})
+	}
+	return w
+}
+
+func everything(w *world) map[string]string {
+	out := map[string]string{}
+	for k, v := range w.items() {
+		if !strings.HasSuffix(k, "/sweep#objects") && !strings.HasPrefix(k, "~sweep/") && !strings.Contains(k, "timer#lease") {
+			out[k] = v
+		}
+	}
+	for k, v := range w.objects() {
+		out["object "+k] = v
+	}
+	return out
+}
+
+// mine are the things of the tenant: pk, object prefix and indexes.
+func mine(all map[string]string) (out []string) {
+	for k := range all {
+		if strings.HasPrefix(k, "bank/") || strings.HasPrefix(k, "bank#") || strings.HasPrefix(k, "object bank/") {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func notMine(all map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range all {
+		if strings.HasPrefix(k, "bank2") || strings.HasPrefix(k, "ban/") || strings.HasPrefix(k, "ban#") || strings.HasPrefix(k, "object bank2/") || strings.HasPrefix(k, "object ban/") {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	w := tenantful(t)
+	others := notMine(everything(w))
+	if len(others) < 40 {
+		t.Fatalf("only %d things of other tenants", len(others))
+	}
+	r := w.ok("retention", "purge_tenant", fields{"shred": true})
+	if r["done"] == true || r["retry_after_ms"].(float64) < 3_000_000 {
+		t.Fatalf("done without waiting for late writers: %v", r)
+	}
+	if c := w.code("checkpoint", "create", fields{"execution": "new", "workflow": "wf"}); c != execution.Deleted {
+		t.Errorf("create while purging: %q", c)
+	}
+	if c := w.code("retention", "hold", fields{"thread": "T", "hold": "h", "reason": "r"}); c != execution.Deleted {
+		t.Errorf("hold while purging: %q", c)
+	}
+	if c := w.getCode("live"); c != execution.Deleted {
+		t.Errorf("get while purging: %q", c)
+	}
+	if _, err := w.purge(fields{"shred": true}); err != nil {
+		t.Fatal(err)
+	}
+	if left := mine(everything(w)); len(left) > 0 {
+		t.Errorf("done, but left: %v", left)
+	}
+	same(t, "other tenants", notMine(everything(w)), others)
+	for _, raw := range w.engine.Dump().Keys {
+		if strings.Contains(string(raw), `"bank"`) {
+			t.Errorf("shredded, but the keys are there")
+		}
+	}
+	receipts := of(w.items(), "~purged/bank#")
+	if len(receipts) != 1 || !strings.Contains(w.items()[receipts[0]], `"shredded":{"BOOL":true}`) {
+		t.Errorf("receipt of the purge: %v", receipts)
+	}
+	// The ids are free at once.
+	if c := w.getCode("live"); c != execution.NotFound {
+		t.Errorf("get after the purge: %q", c)
+	}
+	w.rich("live", nil)
+	if v := w.get("live")["version"].(float64); v != 4 {
+		t.Errorf("a new execution stands at version %v", v)
+	}
+	if _, err := w.purge(nil); err != nil {
+		t.Errorf("a second purge: %v", err)
+	}
+}
+
+func TestPurgeOfNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.purge(nil); err != nil {
+		t.Error(err)
+	}
+	if left := mine(everything(w)); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestPurgeStopsAtHolds(t *testing.T) {
+	t.Parallel()
+	for name, sel := range map[string]fields{"execution": {"execution": "live"}, "thread": {"thread": "T"}} {
+		w := tenantful(t)
+		w.ok("retention", "hold", with(sel, fields{"hold": "h", "reason": "legal"}))
+		r := w.ok("retention", "purge_tenant", fields{"shred": true})
+		d := r["deferred"].([]any)
+		if r["done"] == true || len(d) != 1 || d[0].(map[string]any)["execution"] != "live" {
+			t.Errorf("%s: %v", name, r)
+		}
+		w.advance(3 * time.Hour)
+		w.ok("retention", "purge_tenant", fields{"shred": true})
+		if c := w.getCode("live"); c != "" {
+			t.Errorf("%s: a held execution answers %q", name, c)
+		}
+		if c := w.getCode("done"); c != execution.Deleted {
+			t.Errorf("%s: one that is not held answers %q", name, c)
+		}
+		w.ok("retention", "release_hold", with(sel, fields{"hold": "h", "reason": "over"}))
+		if _, err := w.purge(nil); err != nil {
+			t.Fatal(err)
+		}
+		if left := mine(everything(w)); len(left) > 0 {
+			t.Errorf("%s: left %v", name, left)
+		}
+	}
+}
+
+// TestPurgeWithoutTheKey: nothing of a deletion needs to decrypt.
+func TestPurgeWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	w := tenantful(t)
+	w.kms.SetState("stack", local.Disabled)
+	w.restart()
+	if c := w.getCode("live"); c != execution.KeyUnavailable {
+		t.Fatalf("get without the key: %q", c)
+	}
+	w.ok("retention", "hold", fields{"execution": "live", "hold": "h", "reason": "r"})
+	w.ok("retention", "release_hold", fields{"execution": "live", "hold": "h", "reason": "r"})
+	w.ok("retention", "delete", fields{"execution": "done", "reason": "r"})
+	if _, err := w.purge(nil); err != nil {
+		t.Fatal(err)
+	}
+	if left := mine(everything(w)); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestPurgeSurvivesEverything strikes storage calls of a purge, in every phase.
+func TestPurgeSurvivesEverything(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.tenant = "bank2"
+	base.rich("e", nil)
+	base.tenant = "bank"
+	base.rich("e", fields{"thread": "T"})
+	base.ok("checkpoint", "set_workflow", fields{"workflow": fields{"name": "wf", "schema": fields{"name": "s", "version": 1}}})
+	others := notMine(everything(base))
+	u := copyOf(t, base)
+	u.engine.Mark()
+	if _, err := u.purge(nil); err != nil {
+		t.Fatal(err)
+	}
+	calls := len(u.engine.Log())
+	want := everything(u)
+	rows := 0
+	for i, effect := range []string{"lost", "landed", "crash_before", "crash_after", "unavailable", "throttle"} {
+		for n := 1 + i%2; n <= calls; n += 2 {
+			w := copyOf(t, base)
+			w.faults(memory.Fault{On: "*", Nth: n, Effect: effect})
+			var err error
+			for try := 0; try < 10; try++ {
+				err = w.crash(func(ctx context.Context) error { _, err := w.purge(nil); return err })
+				if err == nil {
+					break
+				}
+				if c := execution.CodeOf(err); !c.Retryable() {
+					t.Errorf("%s at call %d: %v", effect, n, err)
+				}
+				w.restart()
+			}
+			if err != nil {
+				t.Errorf("%s at call %d: %v", effect, n, err)
+			}
+			rows++
+			got := everything(w)
+			if left := mine(got); len(left) > 0 {
+				t.Errorf("%s at call %d: left %v", effect, n, left)
+			}
+			same(t, fmt.Sprintf("%s at call %d: another tenant", effect, n), notMine(got), others)
+			if len(of(got, "~purged/")) != len(of(want, "~purged/")) {
+				t.Errorf("%s at call %d: receipts %v", effect, n, of(got, "~purged/"))
+			}
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	t.Logf("%d rows over %d calls", rows, calls)
+}
+
+// TestPurgeMeetsLateWriters: whatever lands in the tenant's partitions after the
+// first pass is gone when the purge is done.
+func TestPurgeMeetsLateWriters(t *testing.T) {
+	t.Parallel()
+	w := tenantful(t)
+	w.ok("retention", "purge_tenant", nil)
+	for _, sk := range []string{"j#00000000000000000099", "op#0123#000001", "sig#1#a#b", "timer#lease"} {
+		it := store.Item{store.AttrPK: store.S("bank#live"), store.AttrSK: store.S(sk), "generation": store.N(1)}
+		if _, err := w.engine.Table(memory.Main).Put(t.Context(), store.Put{Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.purge(nil); err != nil {
+		t.Fatal(err)
+	}
+	if left := mine(everything(w)); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestFamilies: by thread, subject or label forks and children come along.
+func TestFamilies(t *testing.T) {
+	t.Parallel()
+	build := func() *world {
+		w := newWorld(t)
+		w.create("root", fields{"thread": "T", "labels": fields{"kind": "loan"}, "subjects": []string{"ann"}, "claim": fields{"owner": "w", "lease_seconds": 900}})
+		o := w.apply("root", fields{"operations": []any{fields{"name": "sub", "key": "k", "args": fields{}}}})
+		op := o["operations"].([]any)[0].(map[string]any)["operation"]
+		child := w.ok("checkpoint", "create", fields{"workflow": "wf", "parent": fields{"execution": "root", "operation": op}})["execution"].(string)
+		w.ok("checkpoint", "fork", fields{"execution": "root", "at_version": 1, "new_execution": "fork", "operations": "refuse"})
+		w.ok("checkpoint", "fork", fields{"execution": "fork", "at_version": 1, "new_execution": "forkfork", "operations": "refuse"})
+		w.create("bystander", nil)
+		w.create("held", fields{"thread": "T", "labels": fields{"kind": "loan"}, "subjects": []string{"ann"}})
+		w.ok("retention", "hold", fields{"execution": "held", "hold": "h", "reason": "legal"})
+		w.ok("retention", "holds", fields{"execution": child})
+		return w
+	}
+	for name, sel := range map[string]fields{"thread": {"thread": "T"}, "subject": {"subject": "ann"}, "label": {"label": fields{"kind": "loan"}}} {
+		for _, limit := range []int{1, 100} {
+			w := build()
+			cursor, done, deferred, pages := any(nil), false, 0, 0
+			for !done {
+				f := with(sel, fields{"reason": "gdpr", "limit": limit})
+				if cursor != nil {
+					f["cursor"] = cursor
+				}
+				r := w.ok("retention", "delete", f)
+				deferred += len(r["deferred"].([]any))
+				done, cursor = r["done"] == true, r["cursor"]
+				if pages++; pages > 10 {
+					t.Fatal("never done")
+				}
+			}
+			if deferred != 1 {
+				t.Errorf("%s: %d deferred", name, deferred)
+			}
+			for k := range w.items() {
+				if strings.HasSuffix(k, "/head") && k != "bank#bystander/head" && k != "bank#held/head" {
+					t.Errorf("%s, limit %d: %s is left", name, limit, k)
+				}
+			}
+			if c := w.getCode("bystander"); c != "" {
+				t.Errorf("%s: the bystander answers %q", name, c)
+			}
+		}
+	}
+	// Of one execution only that one.
+	w := build()
+	w.ok("retention", "delete", fields{"execution": "root", "reason": "r"})
+	if c := w.getCode("fork"); c != "" {
+		t.Errorf("delete of one execution took its fork: %q", c)
+	}
+}
