@@ -218,12 +218,19 @@ func (s *Service) askResolver(ctx context.Context, h *journal.Handle, w *api.Wor
 	if q.Fence <= op.Fence {
 		ev.Fenced = false
 	}
-	if ev.Result != nil {
-		small, ref, err := s.Ledger.Shrink(ctx, st.Ref, ev.Result)
-		if err != nil { // without its result the outcome would be kept for ever as if it had none
-			return execution.Evidence{Operation: op.ID, Attempt: op.Attempt, Source: execution.FromResolver, Finding: execution.QueryFailed}, "the answer's result could not be kept", true
-		}
-		ev.Result, ev.ResultRef = small, ref
+	if ev.Result == nil {
+		return ev, why, true
+	}
+	result := ev.Result
+	var err error
+	if s.Redact != nil {
+		result, err = s.Redact(ctx, st.Tenant, result, "/result")
+	}
+	if err == nil {
+		ev.Result, ev.ResultRef, err = s.Ledger.Shrink(ctx, st.Ref, result)
+	}
+	if err != nil { // without its result the outcome would be kept for ever as if it had none
+		return execution.Evidence{Operation: op.ID, Attempt: op.Attempt, Source: execution.FromResolver, Finding: execution.QueryFailed}, "the answer's result could not be kept", true
 	}
 	return ev, why, true
 }

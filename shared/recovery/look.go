@@ -105,6 +105,9 @@ func (s *Service) woken(ctx context.Context, h *journal.Handle, now int64) (caus
 		if err != nil {
 			return "", 0, err
 		}
+		// What an owner absorbed and could not empty any more; a failure leaves it to
+		// the next opener.
+		_ = s.Ledger.Empty(ctx, st.Ref, inbox.StillFull)
 		for _, it := range inbox.Open {
 			if slices.Contains(w.Signals, it.Name) {
 				return "signal", w.Until, nil

@@ -1,12 +1,14 @@
 package recovery_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/jsonx"
 	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
@@ -374,5 +376,33 @@ func TestContradiction(t *testing.T) {
 	k.do("reconcile", m{"execution": "e2", "fence": f, "evidence": []m{{"operation": op, "finding": "found", "outcome": "failed"}, {"operation": op, "finding": "found"}}})
 	if k.status("e2", op) != "needs_review" {
 		t.Error(k.status("e2", op))
+	}
+}
+
+// What a resolver answers is redacted before it is kept, and kept whole when it
+// is large.
+func TestResolverResult(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	k.services.Recovery.Redact = func(_ context.Context, _ execution.TenantID, v *jsonx.Value, path string) (*jsonx.Value, error) {
+		if path != "/result" {
+			t.Error(path)
+		}
+		return jsonx.MergePatch(v, jsonx.MustParse(`{"key":"redacted"}`))
+	}
+	op, f := k.taken("e1", nil)
+	k.resolver.set("bank", `{"finding":"found","result":{"key":"secret-value","n":1.10}}`)
+	k.do("reconcile", m{"execution": "e1", "fence": f})
+	if r := k.do("get_operation", m{"execution": "e1", "operation": op})["result"].(m); r["key"] != "redacted" || r["n"] != 1.1 {
+		t.Errorf("%v", r)
+	}
+	large := strings.Repeat("x", 100_000)
+	op, f = k.taken("e2", nil)
+	k.resolver.set("bank", `{"finding":"found","result":{"large":"`+large+`"}}`)
+	k.do("reconcile", m{"execution": "e2", "fence": f})
+	got := k.do("get_operation", m{"execution": "e2", "operation": op})
+	if got["status"] != "succeeded" || got["result"] == nil && got["result_ref"] == nil {
+		t.Errorf("%v", got["status"])
 	}
 }

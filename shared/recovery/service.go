@@ -12,6 +12,7 @@ import (
 	"github.com/cairnstate/cairn/shared/catalog"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/jsonx"
 	"github.com/cairnstate/cairn/shared/ledger"
 	"github.com/cairnstate/cairn/shared/schema"
 	"github.com/cairnstate/cairn/shared/store"
@@ -45,6 +46,10 @@ type Service struct {
 	// ChildID names the execution that is the effect of an operation's current
 	// attempt, if there is one; nil: no operation has a child.
 	ChildID func(parent execution.Ref, op *execution.Operation) execution.ExecutionID
+
+	// Redact takes live credentials out of what a resolver answered, by the tenant's
+	// settings (path: where the value stands); nil: nothing is taken out.
+	Redact func(ctx context.Context, t execution.TenantID, v *jsonx.Value, path string) (*jsonx.Value, error)
 
 	// Count is told what the metrics are made of; nil: nobody.
 	Count func(name string, value float64)
