@@ -38,8 +38,10 @@ type world struct {
 	requests       *atomic.Int64
 }
 
-func newWorld(t testing.TB) *world {
-	e := memory.New(memory.Options{NoStream: true})
+func newWorld(t testing.TB) *world { return newWorldAt(t, time.Time{}) }
+
+func newWorldAt(t testing.TB, start time.Time) *world {
+	e := memory.New(memory.Options{NoStream: true, Start: start})
 	w := &world{t: t, engine: e, start: e.Now(), kms: &local.KMS{Master: []byte("master")}, tenant: "bank", requests: &atomic.Int64{}}
 	w.restart()
 	return w
@@ -90,6 +92,8 @@ func noise(seed uint64, n int) string {
 	_, _ = r.Read(b)
 	return base64.StdEncoding.EncodeToString(b)[:n]
 }
+
+type ctxt = context.Context
 
 // fields are a request's or reply's fields.
 type fields map[string]any
