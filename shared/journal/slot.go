@@ -411,6 +411,24 @@ func (j *Journal) KeepSlot(ctx context.Context, h *Handle, op *execution.Operati
 	return err
 }
 
+// keepSlots is KeepSlot for many: beyond a few, a hundred at a time.
+func (j *Journal) keepSlots(ctx context.Context, h *Handle, ops []*execution.Operation) error {
+	if len(ops) > 8 {
+		slots := make([]*Slot, len(ops))
+		for i, op := range ops {
+			slots[i] = slotOf(h.State.Ref, op, j.Now(h))
+		}
+		_, err := j.FillSlots(ctx, h.State.Ref, slots, FillOptions{ValidatedAt: h.validated})
+		return err
+	}
+	for _, op := range ops {
+		if err := j.KeepSlot(ctx, h, op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func slotOf(ref execution.Ref, op *execution.Operation, now int64) *Slot {
 	return &Slot{Operation: op.ID, Attempt: op.Attempt, Generation: ref.Generation, Outcome: op.Outcome, At: now, Reason: op.Reason, ProviderRef: op.ProviderRef,
 		Result: op.Result, ResultRef: op.ResultRef, Source: op.Source, Args: op.ArgsDigest[:]}

@@ -273,10 +273,8 @@ func (j *Journal) riding(ctx context.Context, h *Handle, step *Step) error {
 	snap, dropped := execution.SnapshotOf(step.Proposal.State)
 	// The outcome of what leaves the fold must stand in its slot first. A crash
 	// after that leaves slots that say what the fold says too.
-	for _, op := range dropped {
-		if err := j.KeepSlot(ctx, h, op); err != nil {
-			return err
-		}
+	if err := j.keepSlots(ctx, h, dropped); err != nil {
+		return err
 	}
 	e.Body.Snapshot, e.Body.State, e.Body.Patch = snap, step.Proposal.State.Data, nil
 	step.Proposal.State = snap
