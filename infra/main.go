@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
 	"github.com/cairnstate/cairn/infra/cairncdk"
+	"github.com/cairnstate/cairn/infra/examplecdk"
 	"github.com/cairnstate/cairn/infra/synth"
 )
 
@@ -46,9 +47,29 @@ func run() error {
 		Description: jsii.String("Cairn: durable state for agent executions"),
 		Env:         environment(settings),
 	})
-	cairncdk.NewCairn(stack, "Cairn", settings.props(stack))
+	cairnProps := settings.props(stack)
+	if settings.examples {
+		addExamples(stack, settings, cairnProps)
+	} else {
+		cairncdk.NewCairn(stack, "Cairn", cairnProps)
+	}
 	app.Synth(nil)
 	return nil
+}
+
+// addExamples makes Cairn and the examples that it may start.
+func addExamples(stack awscdk.Stack, s settings, props *cairncdk.Props) {
+	prefix := "cairn-"
+	if props.FunctionPrefix != nil {
+		prefix = *props.FunctionPrefix
+	}
+	targets := examplecdk.Targets(stack, prefix)
+	props.Targets.StateMachines = append(props.Targets.StateMachines, targets.StateMachines...)
+	props.Targets.Functions = append(props.Targets.Functions, targets.Functions...)
+	cairn := cairncdk.NewCairn(stack, "Cairn", props)
+	examplecdk.New(stack, "Example", cairn, examplecdk.Props{
+		Dist: props.Dist, Architecture: props.Architecture, Prefix: prefix, Fuse: s.fused, RemovalPolicy: props.RemovalPolicy,
+	})
 }
 
 // environment is the account and region of the command line, needed to look a

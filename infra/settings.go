@@ -25,6 +25,8 @@ const prefix = "cairn:"
 type settings struct {
 	stackName                                                       string
 	vpcID, storageKeyARN, dataKeyARN, alarmTopicARN, resolverKeyARN string
+	examples                                                        bool // "fused" too
+	fused                                                           bool
 	cairncdk.Props
 }
 
@@ -67,6 +69,11 @@ var known = map[string]func(s *settings, value string) error{
 		on, err := strconv.ParseBool(v)
 		s.TenantRole = on
 		return err
+	},
+	// The deployed examples, for a look: "on", or "fused" to let demonstrations
+	// kill their processes.
+	"examples": func(s *settings, v string) error {
+		return oneOf(v, map[string]func(){"on": func() { s.examples = true }, "fused": func() { s.examples, s.fused = true, true }, "off": func() {}})
 	},
 	"reservedConcurrency": func(s *settings, v string) error {
 		s.ReservedConcurrency = map[string]int{}

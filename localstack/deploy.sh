@@ -42,7 +42,7 @@ dist=${CAIRN_DIST:-.local/dist}
 
 cdk() {
   "$cdklocal" "$@" --output .local/cdk.out --build true --no-notices --ci \
-    -c cairn:dist="$dist" -c cairn:architecture="$(go env GOARCH)" -c cairn:functionPrefix= -c cairn:removalPolicy=destroy
+    -c cairn:dist="$dist" -c cairn:architecture="$(go env GOARCH)" -c cairn:functionPrefix= -c cairn:removalPolicy=destroy -c cairn:examples=fused
 }
 
 # logged runs a step whose hundreds of lines are of interest only when it fails.
@@ -64,7 +64,8 @@ name_outputs() {
 import json, re, sys
 names = {"TableName": "CAIRN_TABLE", "KeyTableName": "CAIRN_KEY_TABLE", "BucketName": "CAIRN_BUCKET", "DataKeyArn": "CAIRN_DATA_KEY",
          "DeadLettersUrl": "CAIRN_DEAD_LETTERS", "CheckpointFunction": "CAIRN_CHECKPOINT", "RecoverFunction": "CAIRN_RECOVER",
-         "RetentionFunction": "CAIRN_RETENTION"}
+         "RetentionFunction": "CAIRN_RETENTION", "ExampleMachine": "CAIRN_EXAMPLE_MACHINE", "ExampleLetters": "CAIRN_EXAMPLE_LETTERS",
+         "ExampleAgent": "CAIRN_EXAMPLE_AGENT", "ExampleAccounts": "CAIRN_EXAMPLE_ACCOUNTS"}
 values = {}
 for stack in json.load(open(sys.argv[1])).values():
     for key, value in stack.items():
@@ -82,7 +83,7 @@ PY
 deploy() {
   mkdir -p .local
   if [ -z "${CAIRN_DIST:-}" ]; then
-    make --no-print-directory dist DIST_DIR="$dist" DIST_ARCH="$(go env GOARCH)"
+    make --no-print-directory dist dist-examples DIST_DIR="$dist" DIST_ARCH="$(go env GOARCH)"
   fi
   # Naming the environment spares the bootstrap a synthesis. The engine takes a
   # 12-digit key id for the account.

@@ -113,6 +113,20 @@ func (c *Cairn) AllowTrusted(grantee awsiam.IGrantable) {
 	}
 }
 
+// AllowTool lets a business tool commit evidence in transactions of its own
+// (package shared/ledger/tool): fill slots and check heads, seal under tenants'
+// keys, and nothing else. It speaks for every tenant.
+func (c *Cairn) AllowTool(grantee awsiam.IGrantable) {
+	for _, s := range []awsiam.PolicyStatement{
+		allow("", []string{"dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}, []*string{c.Table.TableArn()}, nil),
+		allow("", []string{"dynamodb:GetItem"}, []*string{c.KeyTable.TableArn()}, nil),
+		allow("", []string{"kms:Decrypt"}, c.dataKeyArns(), (*wall)(nil).dataKey()),
+		allow("", atRestActions, []*string{c.StorageKey.KeyArn(), c.KeyTableKey.KeyArn()}, c.via("dynamodb")),
+	} {
+		grantee.GrantPrincipal().AddToPrincipalPolicy(s)
+	}
+}
+
 // maxAlias is the most characters that Lambda takes in the name of an alias.
 const maxAlias = 128
 
