@@ -163,7 +163,7 @@ func (s *Service) awaitedEnded(ctx context.Context, h *journal.Handle, ids []exe
 // execution over when nothing keeps it parked any more.
 func (s *Service) lookAtParked(ctx context.Context, h *journal.Handle, now int64) (moved, error) {
 	head := h.Head
-	w, _, err := s.lookAgain(ctx, h, false)
+	w, _, err := s.lookAgain(ctx, h, false, 0)
 	if err != nil {
 		return nothing, err
 	}

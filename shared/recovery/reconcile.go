@@ -86,6 +86,7 @@ type round struct {
 	evidence   []execution.Evidence
 	checks     []execution.Check
 	fromCaller bool
+	expected   int64 // the version that the entry extends; 0: whatever is there
 	// owned is the execution as its owner found it, with its head; nil without a
 	// fence.
 	owned *journal.Handle
@@ -108,7 +109,7 @@ func (s *Service) admit(h *journal.Handle, rd *round) error {
 
 // change is the round as a change of the journal at h.
 func (rd *round) change(h *journal.Handle) execution.Change {
-	c := execution.Change{Kind: execution.KindReconciled, Actor: rd.actor, Request: rd.request, Fence: rd.fence, HasFence: rd.hasFence, Checks: rd.checks}
+	c := execution.Change{Kind: execution.KindReconciled, Actor: rd.actor, Request: rd.request, Fence: rd.fence, HasFence: rd.hasFence, Checks: rd.checks, Expected: rd.expected}
 	// Nobody owns it, so that no fence can be shown; the version that the entry
 	// extends is the only condition that is needed.
 	c.System = !rd.hasFence && h.State.Owner == ""

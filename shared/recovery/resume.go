@@ -17,13 +17,18 @@ import (
 // nobody, when it was parked): the next resume does what is left. The same nonce
 // does so too, as long as its fence is current.
 func (s *Service) Resume(ctx context.Context, r *api.ResumeRequest) (*api.ResumeReply, error) {
-	if w, reasons, err := s.stillParked(ctx, r); err != nil || w != nil {
-		if err != nil {
-			return nil, err
-		}
-		return s.parkedReply(ctx, w, reasons, r)
+	asked, reasons, err := s.stillParked(ctx, r)
+	if err != nil {
+		return nil, err
 	}
-	w, err := s.claim(ctx, &r.Common, &r.Claiming)
+	if len(reasons) > 0 {
+		return s.parkedReply(ctx, asked, reasons, r)
+	}
+	claiming := r.Claiming
+	if asked != nil && claiming.ExpectedVersion != 0 {
+		claiming.ExpectedVersion = asked.Handle.State.Version // what was expected, and this call's own entry after it
+	}
+	w, err := s.claim(ctx, &r.Common, &claiming)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +65,9 @@ func (s *Service) Resume(ctx context.Context, r *api.ResumeRequest) (*api.Resume
 }
 
 // stillParked asks for evidence about a parked execution before it is claimed
-// (M). nil: it is not parked, or nothing keeps it parked any more.
-func (s *Service) stillParked(ctx context.Context, r *api.ResumeRequest) (*journal.Written, []execution.Reason, error) {
+// (M). asked is the execution after that; nil: it is not parked. No reasons:
+// nothing keeps it parked any more.
+func (s *Service) stillParked(ctx context.Context, r *api.ResumeRequest) (asked *journal.Written, reasons []execution.Reason, err error) {
 	h, err := s.Journal.Open(ctx, r.Tenant, r.Execution, journal.OpenOptions{Head: true})
 	if err != nil {
 		return nil, nil, err
@@ -79,19 +85,16 @@ func (s *Service) stillParked(ctx context.Context, r *api.ResumeRequest) (*journ
 	if err := s.supported(ctx, h, r.Supports); err != nil {
 		return nil, nil, err
 	}
-	w, checks, err := s.lookAgain(ctx, h, true)
+	asked, checks, err := s.lookAgain(ctx, h, true, r.ExpectedVersion)
 	if err != nil {
 		return nil, nil, err
 	}
-	reasons := s.stuck(w.Handle, checks)
-	if len(reasons) == 0 {
-		return nil, nil, nil
-	}
-	return w, reasons, nil
+	return asked, s.stuck(asked.Handle, checks), nil
 }
 
-// lookAgain is a round of asking about an execution that nobody owns.
-func (s *Service) lookAgain(ctx context.Context, h *journal.Handle, early bool) (*journal.Written, []execution.Check, error) {
+// lookAgain is a round of asking about an execution that nobody owns; its entry
+// is written at the expected version, 0: at whatever version.
+func (s *Service) lookAgain(ctx context.Context, h *journal.Handle, early bool, expected int64) (*journal.Written, []execution.Check, error) {
 	g, err := s.gather(ctx, h, early)
 	if err != nil {
 		return nil, nil, err
@@ -99,7 +102,7 @@ func (s *Service) lookAgain(ctx context.Context, h *journal.Handle, early bool) 
 	if len(g.evidence)+len(g.checks) == 0 {
 		return &journal.Written{Handle: h}, nil, nil
 	}
-	rd := &round{tenant: h.State.Tenant, execution: h.State.Execution, actor: system, evidence: g.evidence, checks: g.checks, quiet: !early}
+	rd := &round{tenant: h.State.Tenant, execution: h.State.Execution, actor: system, evidence: g.evidence, checks: g.checks, quiet: !early, expected: expected}
 	w, err := s.absorb(ctx, rd)
 	return w, g.checks, err
 }

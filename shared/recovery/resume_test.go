@@ -299,3 +299,30 @@ func TestSameKeyAfterProof(t *testing.T) {
 		t.Errorf("%v", d)
 	}
 }
+
+// A target that was given a version resumes a parked execution although asking
+// for evidence adds an entry to it.
+func TestResumeParkedAtVersion(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	_, f := k.owned("e1")
+	op := k.declare("e1", f, m{"key": "ask"})["operation"].(string)
+	k.declare("e1", f, m{"key": "protected", "on_uncertain": "always"})
+	k.advance(31)
+	k.resolver.set("bank", `{"finding":"in_progress"}`)
+	if r := k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 30}); r["parked"] != true {
+		t.Fatalf("%v", r)
+	}
+	k.do("record_outcome", m{"execution": "e1", "operation": op, "outcome": "succeeded"})
+	k.sweep()
+	in := k.target.inputs()
+	if len(in) != 1 || in[0]["cause"] != "operation" {
+		t.Fatalf("%v", in)
+	}
+	r := k.do("resume", m{"execution": "e1", "owner": "c", "lease_seconds": 30, "expected_version": in[0]["version"]})
+	if r["owner"] != "c" || r["parked"] != nil || num(r["version"]) <= num(in[0]["version"]) {
+		t.Errorf("%v", r)
+	}
+	k.refuses(execution.VersionConflict, "resume", m{"execution": "e1", "owner": "d", "lease_seconds": 30, "expected_version": in[0]["version"]})
+}
