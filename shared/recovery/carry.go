@@ -118,7 +118,13 @@ func (s *Service) heir(ctx context.Context, h *journal.Handle, r *api.ForkReques
 		Permissions: tip.Permissions, Task: from.Task, Created: created}
 	f := &journal.Fork{Open: open, Slots: slots, Closed: ledger.SlotMoved,
 		Creation: journal.Creation{Tenant: r.Tenant, Execution: r.NewExecution, Change: change, LabelTokens: h.Head.LabelTokens, SubjectTokens: h.Head.SubjectTokens}}
-	f.Prepare = func(ref execution.Ref, _ int64) error {
+	f.Prepare = func(ref execution.Ref, now int64) (err error) {
+		if s.Lifetime != nil {
+			_, f.RetainAt, err = s.Lifetime(ctx, &execution.State{Ref: ref, Status: execution.StatusCreated, Policy: tip.Policy, CreatedAt: now, TipAt: now})
+			if err != nil {
+				return err
+			}
+		}
 		copied, err := s.Ledger.Artifacts.CopyAll(ctx, tip.Ref, ref, files)
 		if err == nil {
 			change.Artifacts = copied[:len(from.Artifacts)]

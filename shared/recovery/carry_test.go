@@ -1,6 +1,7 @@
 package recovery_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -28,8 +29,12 @@ func TestCarry(t *testing.T) {
 	k.do("record_outcome", m{"execution": "e1", "operation": id(heard), "outcome": "succeeded", "provider_ref": "p"})
 	k.do("start_operation", m{"execution": "e1", "operation": id(started), "attempt": 1, "fence": f, "nonce": "n"})
 
+	k.services.Recovery.Lifetime = func(context.Context, *execution.State) (int64, int64, error) { return 0, 1_800_000_000_000, nil }
 	fork := m{"execution": "e1", "at_version": 1, "new_execution": "e2", "operations": "carry", "request_id": "f"}
 	got := k.do("fork", fork)
+	if k.head("e2", "rdue") != "1800000000000" {
+		t.Error(k.head("e2", "rdue"))
+	}
 	if got["execution"] != "e2" || got["status"] != "created" || got["parent"].(m)["carry"] != true || got["parent"].(m)["execution"] != "e1" {
 		t.Fatalf("%v", got)
 	}

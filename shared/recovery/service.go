@@ -47,6 +47,8 @@ type Service struct {
 	// attempt, if there is one; nil: no operation has a child.
 	ChildID func(parent execution.Ref, op *execution.Operation) execution.ExecutionID
 
+	// Lifetime says when retention looks at a new fork, in milliseconds; nil: never.
+	Lifetime func(ctx context.Context, s *execution.State) (expires, retain int64, err error)
 	// Redact takes live credentials out of what a resolver answered, by the tenant's
 	// settings (path: where the value stands); nil: nothing is taken out.
 	Redact func(ctx context.Context, t execution.TenantID, v *jsonx.Value, path string) (*jsonx.Value, error)
