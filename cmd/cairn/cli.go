@@ -15,6 +15,13 @@ import (
 type commands struct {
 	Sandbox sandboxCmd `cmd:"" help:"Run Cairn in this process, without AWS: memory store, virtual clock, faults."`
 	Call    callCmd    `cmd:"" help:"Send a request to a function and print its reply."`
+	Policy  policyCmd  `cmd:"" help:"How long what is kept: set and show policies."`
+	Hold    holdCmd    `cmd:"" help:"Keep data from being removed: add, release and list holds."`
+	Archive archiveCmd `cmd:"" help:"Move an ended execution's history into the archive."`
+	Restore restoreCmd `cmd:"" help:"Bring an archived execution back."`
+	Delete  deleteCmd  `cmd:"" help:"Delete one execution, or everything of a thread, subject or label."`
+	Purge   purgeCmd   `cmd:"" help:"Delete everything of a tenant."`
+	Verify  verifyCmd  `cmd:"" help:"Check one execution or everything of a tenant; changes nothing."`
 	Limits  limitsCmd  `cmd:"" help:"Print every limit of the product."`
 	Version versionCmd `cmd:"" help:"Print what this binary was built from."`
 }
