@@ -20,7 +20,7 @@ func (s *Service) Get(ctx context.Context, r *api.GetRequest) (*api.GetReply, er
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.Views.View(ctx, h, view.Options{Inbox: r.Wants("inbox") && r.Version == 0})
+	v, err := s.Views.View(ctx, h, view.Options{Inbox: r.Wants("inbox") && r.Version == 0, Evidence: r.Wants("operations") && r.Version == 0})
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,33 @@ func (l *Ledger) GetOperation(ctx context.Context, r *api.GetOperationRequest) (
 	})
 }
 
+// Unabsorbed shows what the ledger holds about the current attempts of open
+// operations; those of which it holds nothing are left out. Results that are
+// kept in the bucket are left out too: get_operation gives them.
+func (l *Ledger) Unabsorbed(ctx context.Context, s *execution.State) (map[execution.OperationID]*api.SlotView, error) {
+	open := s.OpenOperations()
+	if len(open) == 0 {
+		return nil, nil
+	}
+	slots, err := l.Journal.GetSlots(ctx, s.Ref, open)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[execution.OperationID]*api.SlotView, len(slots))
+	for id, slot := range slots {
+		short := *slot
+		short.ResultRef = nil
+		v, err := l.slotView(ctx, s.Ref, &short, nil)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			out[id] = v
+		}
+	}
+	return out, nil
+}
+
 // detail shows an operation with the evidence that its slots hold.
 func (l *Ledger) detail(ctx context.Context, s *execution.State, op *execution.Operation, slots map[int]*journal.Slot, limit int) (api.OperationDetail, error) {
 	d := api.OperationDetail{Operation: op.ID, Attempt: op.Attempt, ProviderKey: op.ProviderKey(s.IdentityRoot), SendBy: api.TimeOrNil(op.SendBy()), NextCheckAt: api.TimeOrNil(op.NextCheck),

@@ -43,6 +43,10 @@ func TestRecordOutcome(t *testing.T) {
 	if s := w.where("e"); s.Open != 1 {
 		t.Error("evidence moved the journal")
 	}
+	view, err := w.Checkpoint.Get(t.Context(), &api.GetRequest{Common: w.common(), Execution: "e"})
+	if err != nil || view.Operations[0].Evidence == nil || view.Operations[0].Evidence.Outcome != execution.OutcomeSucceeded || view.Operations[0].Status != "declared" {
+		t.Errorf("view: %+v, %v", view.Operations, err)
+	}
 }
 
 func TestRecordRefusals(t *testing.T) {

@@ -24,6 +24,9 @@ type Builder struct {
 type Options struct {
 	// Inbox reads the signals that are not absorbed: one more request.
 	Inbox bool
+	// Evidence shows what the ledger holds about open operations: one more request
+	// for each hundred of them.
+	Evidence bool
 	// Owner shows the claim's resume value.
 	Owner bool
 	// Dispositions are shown with the operations (resume's plan).
@@ -55,6 +58,13 @@ func (b *Builder) View(ctx context.Context, h *journal.Handle, o Options) (*api.
 		sc := api.Schema(s.Schema)
 		v.Schema = &sc
 	}
+	var evidence map[execution.OperationID]*api.SlotView
+	if o.Evidence {
+		var err error
+		if evidence, err = b.Ledger.Unabsorbed(ctx, s); err != nil {
+			return nil, err
+		}
+	}
 	for _, op := range s.OperationsInOrder() {
 		ov, err := b.operation(ctx, s, op, now)
 		if err != nil {
@@ -63,6 +73,7 @@ func (b *Builder) View(ctx context.Context, h *journal.Handle, o Options) (*api.
 		if o.Dispositions {
 			ov.Disposition = api.Disposition(execution.Replayed(op, s.Fence, now, false))
 		}
+		ov.Evidence = evidence[op.ID]
 		v.Operations = append(v.Operations, ov)
 	}
 	if o.Inbox {

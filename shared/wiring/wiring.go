@@ -61,6 +61,7 @@ type Services struct {
 	Checkpoint *checkpoint.Service
 	Recovery   *recovery.Service
 	Retention  *retention.Service
+	Secrets    *secrets.Guard
 
 	log   *slog.Logger
 	meter *telemetry.Meter
@@ -80,6 +81,8 @@ func New(o Outside) *Services {
 	s.Checkpoint = &checkpoint.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Artifacts: s.Artifacts, Views: s.Views, Count: o.Meter.Count}
 	s.Recovery = &recovery.Service{Table: table, Journal: s.Journal, Catalog: s.Catalog, Ledger: s.Ledger, Views: s.Views, Rand: o.Rand, Resolvers: o.Resolvers, Target: o.Target,
 		Migrator: o.Migrator, ChildID: checkpoint.ChildID, Count: o.Meter.Count, Emit: o.Emit}
+	s.Secrets = &secrets.Guard{Catalog: s.Catalog}
+	s.Recovery.Redact = s.Secrets.Evidence
 	s.Checkpoint.ChildEnded, s.Checkpoint.Carry = s.Recovery.ChildEnded, s.Recovery.Carry
 	s.Retention = &retention.Service{Table: table, Bucket: bucket, Journal: s.Journal, Sealer: s.Sealer, Catalog: s.Catalog, Log: o.Log, Count: o.Meter.Count}
 	s.Checkpoint.Lifetime = s.Retention.Lifetime
@@ -88,9 +91,8 @@ func New(o Outside) *Services {
 
 // Functions are the handlers by the function's name.
 func (s *Services) Functions() map[string]door.Handler {
-	guard := &secrets.Guard{Catalog: s.Catalog}
 	o := door.Options{Log: s.log, Done: s.meter.Done, Check: func(ctx context.Context, req any) error {
-		_, err := guard.Check(ctx, req)
+		_, err := s.Secrets.Check(ctx, req)
 		return err
 	}}
 	return map[string]door.Handler{
