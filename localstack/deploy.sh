@@ -85,13 +85,14 @@ deploy() {
   if [ -z "${CAIRN_DIST:-}" ]; then
     make --no-print-directory dist dist-examples DIST_DIR="$dist" DIST_ARCH="$(go env GOARCH)"
   fi
-  # Naming the environment spares the bootstrap a synthesis. The engine takes a
-  # 12-digit key id for the account.
+  # The engine takes a 12-digit key id for the account.
   case $AWS_ACCESS_KEY_ID in
     [0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]) account=$AWS_ACCESS_KEY_ID ;;
     *) account=000000000000 ;;
   esac
-  logged bootstrap "aws://$account/$AWS_REGION"
+  # Away from cdk.json, which would have it make the app's template first.
+  (cd localstack && "$root/$cdklocal" bootstrap "aws://$account/$AWS_REGION" --no-notices --ci) > .local/cdk-bootstrap.log 2>&1 ||
+    { tail -n 40 .local/cdk-bootstrap.log >&2; die "bootstrap failed; all of it is in .local/cdk-bootstrap.log"; }
   rm -f "$outputs"
   logged deploy --require-approval never --outputs-file "$outputs"
   name_outputs > "$stack_env.new"

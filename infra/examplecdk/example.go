@@ -53,7 +53,7 @@ func Targets(stack awscdk.Stack, prefix string) cairncdk.Targets {
 
 // example is what New is making.
 type example struct {
-	constructs.Construct
+	scope constructs.Construct
 	cairn *cairncdk.Cairn
 	props Props
 }
@@ -82,7 +82,7 @@ func New(scope constructs.Construct, id string, cairn *cairncdk.Cairn, props Pro
 
 	arn := e.machine(office)
 	for name, value := range map[string]*string{"Machine": arn, "Letters": letters.TableName(), "Agent": complaints.FunctionName(), "Accounts": accounts.TableName()} {
-		awscdk.NewCfnOutput(e, jsii.String(name), &awscdk.CfnOutputProps{Value: value})
+		awscdk.NewCfnOutput(e.scope, jsii.String(name), &awscdk.CfnOutputProps{Value: value})
 	}
 }
 
@@ -91,7 +91,7 @@ func (e *example) table(id string) awsdynamodb.Table {
 	text := func(name string) *awsdynamodb.Attribute {
 		return &awsdynamodb.Attribute{Name: &name, Type: awsdynamodb.AttributeType_STRING}
 	}
-	return awsdynamodb.NewTable(e, &id, &awsdynamodb.TableProps{
+	return awsdynamodb.NewTable(e.scope, &id, &awsdynamodb.TableProps{
 		PartitionKey: text("pk"), SortKey: text("sk"), BillingMode: awsdynamodb.BillingMode_PAY_PER_REQUEST, RemovalPolicy: e.props.RemovalPolicy,
 	})
 }
@@ -102,10 +102,10 @@ func (e *example) function(name string, env map[string]*string) awslambda.Functi
 	if e.props.Fuse {
 		env[stepfunctions.VarFuse] = jsii.String("on")
 	}
-	logs := awslogs.NewLogGroup(e, jsii.String(name+"-logs"), &awslogs.LogGroupProps{Retention: awslogs.RetentionDays_ONE_WEEK, RemovalPolicy: e.props.RemovalPolicy})
-	role := awsiam.NewRole(e, jsii.String(name+"-role"), &awsiam.RoleProps{AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil)})
+	logs := awslogs.NewLogGroup(e.scope, jsii.String(name+"-logs"), &awslogs.LogGroupProps{Retention: awslogs.RetentionDays_ONE_WEEK, RemovalPolicy: e.props.RemovalPolicy})
+	role := awsiam.NewRole(e.scope, jsii.String(name+"-role"), &awsiam.RoleProps{AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil)})
 	e.allow(role, []string{"logs:CreateLogStream", "logs:PutLogEvents"}, logs.LogGroupArn())
-	return awslambda.NewFunction(e, &name, &awslambda.FunctionProps{
+	return awslambda.NewFunction(e.scope, &name, &awslambda.FunctionProps{
 		FunctionName: jsii.String(e.props.Prefix + name),
 		Runtime:      awslambda.Runtime_PROVIDED_AL2023(),
 		Architecture: e.props.Architecture,
@@ -121,10 +121,10 @@ func (e *example) function(name string, env map[string]*string) awslambda.Functi
 
 // machine makes the state machine and gives its ARN.
 func (e *example) machine(office awslambda.Function) *string {
-	role := awsiam.NewRole(e, jsii.String("machine-role"), &awsiam.RoleProps{AssumedBy: awsiam.NewServicePrincipal(jsii.String("states.amazonaws.com"), nil)})
+	role := awsiam.NewRole(e.scope, jsii.String("machine-role"), &awsiam.RoleProps{AssumedBy: awsiam.NewServicePrincipal(jsii.String("states.amazonaws.com"), nil)})
 	checkpoint, recover := e.cairn.Functions[cairncdk.Checkpoint], e.cairn.Functions[cairncdk.Recover]
 	e.allow(role, []string{"lambda:InvokeFunction"}, checkpoint.FunctionArn(), recover.FunctionArn(), office.FunctionArn())
-	m := awsstepfunctions.NewCfnStateMachine(e, jsii.String("machine"), &awsstepfunctions.CfnStateMachineProps{
+	m := awsstepfunctions.NewCfnStateMachine(e.scope, jsii.String("machine"), &awsstepfunctions.CfnStateMachineProps{
 		StateMachineName: jsii.String(e.props.Prefix + machine),
 		StateMachineType: jsii.String("STANDARD"),
 		RoleArn:          role.RoleArn(),
