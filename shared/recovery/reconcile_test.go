@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/jsonx"
@@ -404,5 +405,34 @@ func TestResolverResult(t *testing.T) {
 	got := k.do("get_operation", m{"execution": "e2", "operation": op})
 	if got["status"] != "succeeded" || got["result"] == nil && got["result_ref"] == nil {
 		t.Errorf("%v", got["status"])
+	}
+}
+
+// A resolver that hangs costs its timeout and no more, and leaves time to write.
+func TestResolverHangs(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(m{"resolvers": m{"pay": m{"kind": "sandbox", "target": "bank", "timeout_seconds": 1}}})
+	k.resolver.block = func(ctx context.Context) { <-ctx.Done() }
+	k.resolver.set("bank", "timeout")
+	op, f := k.taken("e1", nil)
+	began := time.Now()
+	r := k.do("reconcile", m{"execution": "e1", "fence": f})
+	if o := r["operations"].([]any)[0].(m); o["detail"] != "the resolver did not answer in time" || o["finding"] != "query_failed" || time.Since(began) > 30*time.Second {
+		t.Errorf("%v after %v", o, time.Since(began))
+	}
+	// With little time left nobody is asked, and what the ledger knows is written.
+	k.do("record_outcome", m{"execution": "e1", "operation": op, "outcome": "succeeded"})
+	other := k.declare("e1", f, m{"key": "other"})["operation"].(string)
+	k.advance(90_000)
+	f = num(k.do("claim", m{"execution": "e1", "owner": "c", "lease_seconds": 60})["fence"])
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	defer cancel()
+	began = time.Now()
+	if _, err := k.call(ctx, "recover", "reconcile", m{"execution": "e1", "fence": f}); err != nil {
+		t.Fatal(err)
+	}
+	if k.status("e1", op) != "succeeded" || k.status("e1", other) != "uncertain" || time.Since(began) > 4*time.Second {
+		t.Errorf("%s, %s after %v", k.status("e1", op), k.status("e1", other), time.Since(began))
 	}
 }

@@ -73,11 +73,16 @@ func (s *Service) stillParked(ctx context.Context, r *api.ResumeRequest) (asked 
 		return nil, nil, err
 	}
 	st := h.State
-	if st.Status != execution.StatusParked || !h.Head.Status.Known() {
-		return nil, nil, nil // the claim decides
-	}
 	if err := s.usable(h); err != nil {
 		return nil, nil, err
+	}
+	// A workflow whose record cannot be read is told before the fence moves; what
+	// cannot be migrated is parked under it.
+	if _, _, err := s.plan(ctx, st, nil, 0); err != nil && execution.CodeOf(err) != execution.MigrationFailed {
+		return nil, nil, execution.AsError(err).At(st)
+	}
+	if st.Status != execution.StatusParked {
+		return nil, nil, nil // the claim decides
 	}
 	if r.ExpectedVersion != 0 && r.ExpectedVersion != st.Version {
 		return nil, nil, nil // VersionConflict, by the claim

@@ -424,3 +424,41 @@ func TestSweepMany(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 }
+
+// A workflow whose record is damaged keeps nobody else from being recovered, and
+// takes no execution's fence.
+func TestDamagedWorkflow(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	k.do("set_workflow", m{"workflow": m{"name": "good", "schema": m{"name": "s", "version": 1}, "resume_target": m{"kind": "sandbox", "arn": "machine"}}})
+	k.owned("e1")
+	k.do("create", m{"execution": "e2", "workflow": "good", "claim": m{"owner": "a", "lease_seconds": 30}})
+	for _, record := range []string{`{"S":"{"}`, `{"S":"7"}`, `{"N":"7"}`} {
+		raw := json.RawMessage(`{"pk":{"S":"bank"},"sk":{"S":"workflow#w"},"record":` + record + `}`)
+		if err := k.engine.Load(memory.Dump{Items: []json.RawMessage{raw}}); err != nil {
+			t.Fatal(err)
+		}
+		k.advance(4000)
+		before := k.get("e1")
+		k.refuses(execution.Integrity, "resume", m{"execution": "e1", "owner": "b", "lease_seconds": 30})
+		k.sweep()
+		if g := k.get("e1"); g["fence"] != before["fence"] || g["version"] != before["version"] || k.head("e1", "quarantine") != "Integrity" {
+			t.Errorf("%s: %v", record, g)
+		}
+	}
+	for _, in := range k.target.inputs() {
+		if in["execution"] != "e2" {
+			t.Errorf("%v", in)
+		}
+	}
+	if len(k.target.inputs()) == 0 {
+		t.Error("the good one was not handed over")
+	}
+	k.workflow(nil)
+	k.advance(3601)
+	k.sweep()
+	if r := k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 30}); r["owner"] != "b" {
+		t.Errorf("%v", r)
+	}
+}
