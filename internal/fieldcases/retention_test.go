@@ -263,6 +263,7 @@ func TestR7DanglingOrWrongObject(t *testing.T) {
 	k := start(t)
 	hows := []string{"truncated", "longer", "another's", "older", "flipped", "empty", "deleted"}
 	for n, how := range hows {
+		k.tool("reset", object{}) // small dumps
 		execution := fmt.Sprintf("e%d", n)
 		v1 := k.create(execution, object{"state": object{"small": 1}}).version()
 		v2 := k.apply(execution, v1, object{"state": sized(600_000)}).version()
