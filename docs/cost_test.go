@@ -34,11 +34,12 @@ type counted struct {
 }
 
 type counter struct {
-	t      *testing.T
-	engine *memory.Engine
-	kms    *local.KMS
-	doors  map[string]door.Handler
-	rows   []counted
+	t         *testing.T
+	engine    *memory.Engine
+	kms       *local.KMS
+	doors     map[string]door.Handler
+	processes byte
+	rows      []counted
 	// seen has what the last reply says of itself, for the next request.
 	seen map[string]any
 }
@@ -47,9 +48,10 @@ type counter struct {
 // every process fetches once in 15 minutes.
 func (c *counter) start() {
 	began := c.engine.Now()
+	c.processes++ // each draws its own tokens
 	s := wiring.New(wiring.Outside{
 		Main: c.engine.Table(memory.Main), Keys: c.engine.Table(memory.Keys), Bucket: c.engine.Bucket(), KMS: c.kms, DataKey: "key",
-		Now: c.engine.Now, Elapsed: func() time.Duration { return c.engine.Now().Sub(began) }, Rand: rand.NewChaCha8([32]byte{}),
+		Now: c.engine.Now, Elapsed: func() time.Duration { return c.engine.Now().Sub(began) }, Rand: rand.NewChaCha8([32]byte{c.processes}),
 	})
 	c.doors = s.Functions()
 	if _, err := s.Sealer.Token(context.Background(), "bank", "warm", "up"); err != nil {
@@ -149,6 +151,9 @@ func count(t *testing.T) []counted {
 	c.row("history, one page", "checkpoint", request("history", "e1", `"limit":10`))
 	c.row("list by status, one page", "checkpoint", `{"action":"list","tenant":"bank","status":"completed"}`)
 	c.row("sweep of recover, nothing due", "recover", `{"action":"sweep","tenant":"bank"}`)
+	c.row("hold", "retention", request("hold", "e1", `"hold":"h1","reason":"r"`))
+	c.row("release_hold", "retention", request("release_hold", "e1", `"hold":"h1","reason":"r"`))
+	c.row("delete, this execution of 16 entries and 2 objects", "retention", request("delete", "e1", `"reason":"r","request_id":"d1"`))
 	return c.rows
 }
 

@@ -248,3 +248,18 @@ func TestSecretKindsAreListed(t *testing.T) {
 		}
 	}
 }
+
+// Every verb of the command has a line.
+func TestVerbsOfTheCommandAreListed(t *testing.T) {
+	t.Parallel()
+	text := read(t, "OPERATIONS.md")
+	verbs := regexp.MustCompile("(?m)^\t(\\w+)\\s+\\w+Cmd\\s+`cmd:").FindAllStringSubmatch(read(t, "../cmd/cairn/cli.go"), -1)
+	if len(verbs) < 4 {
+		t.Fatalf("only %d verbs found", len(verbs))
+	}
+	for _, m := range verbs {
+		if name := "`cairn " + strings.ToLower(m[1]) + "`"; !strings.Contains(text, name) {
+			t.Errorf("OPERATIONS.md does not list %s", name)
+		}
+	}
+}
