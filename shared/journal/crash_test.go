@@ -97,7 +97,7 @@ func deeds() []deed {
 			// Large enough that nothing before the deed makes a snapshot.
 			limit := j.SnapshotBytes
 			j.SnapshotBytes = 1 << 30
-			h := w.create(j, "e", `{"text":"`+noise(rand.New(rand.NewPCG(1, 1)), 600<<10)+`"}`, "w1")
+			h := w.create(j, "e", `{"text":"`+noise(rand.New(rand.NewPCG(1, 1)), 250<<10)+`"}`, "w1")
 			c := change(h, "many", `{"n":-1}`)
 			for i := range execution.MaxSettledMemory + 2 {
 				c.Operations = append(c.Operations, execution.Declaration{Name: "op", Key: fmt.Sprint(i)})
