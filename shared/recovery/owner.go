@@ -27,7 +27,8 @@ func (s *Service) Claim(ctx context.Context, r *api.ClaimRequest) (*api.ClaimRep
 		}
 	}
 	reply := &api.ClaimReply{Standing: s.standing(w)}
-	return reply, s.show(ctx, w.Handle, reply, &reply.View, r.MaxInlineBytes)
+	// A claim asks nobody: what the ledger has is shown, for the owner to reconcile.
+	return reply, s.show(ctx, w.Handle, view.Options{Evidence: true}, reply, &reply.View, r.MaxInlineBytes)
 }
 
 // claim is the transaction, and what must hold before the fence moves.
@@ -82,8 +83,9 @@ func (s *Service) supported(ctx context.Context, h *journal.Handle, r *api.Suppo
 }
 
 // show fills in the view of an owner and brings the reply under its limit.
-func (s *Service) show(ctx context.Context, h *journal.Handle, reply api.Viewed, v *api.View, maxInline int64) error {
-	made, err := s.Views.View(ctx, h, view.Options{Inbox: true, Owner: true, Dispositions: true})
+func (s *Service) show(ctx context.Context, h *journal.Handle, o view.Options, reply api.Viewed, v *api.View, maxInline int64) error {
+	o.Inbox, o.Owner, o.Dispositions = true, true, true
+	made, err := s.Views.View(ctx, h, o)
 	if err != nil {
 		return err
 	}

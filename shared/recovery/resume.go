@@ -8,6 +8,7 @@ import (
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/telemetry"
+	"github.com/cairnstate/cairn/shared/view"
 )
 
 // Resume is claim, migrate and reconcile in one: the plan of what to do next, or
@@ -61,7 +62,7 @@ func (s *Service) Resume(ctx context.Context, r *api.ResumeRequest) (*api.Resume
 		return s.parkedReply(ctx, parked, reasons, r)
 	}
 	reply := &api.ResumeReply{Standing: s.standing(settled)}
-	return reply, s.show(ctx, settled.Handle, reply, &reply.View, r.MaxInlineBytes)
+	return reply, s.show(ctx, settled.Handle, view.Options{}, reply, &reply.View, r.MaxInlineBytes)
 }
 
 // stillParked asks for evidence about a parked execution before it is claimed
@@ -199,5 +200,5 @@ func (s *Service) parkedReply(ctx context.Context, w *journal.Written, reasons [
 	for _, x := range reasons {
 		reply.Reasons = append(reply.Reasons, api.Reason(x))
 	}
-	return reply, s.show(ctx, w.Handle, reply, &reply.View, r.MaxInlineBytes)
+	return reply, s.show(ctx, w.Handle, view.Options{}, reply, &reply.View, r.MaxInlineBytes)
 }
