@@ -35,11 +35,6 @@ func (s *Store) Get(ctx context.Context, r *api.GetArtifactRequest) (*api.GetArt
 		return nil, execution.Errorf(execution.NotFound, "no such artifact").With("execution", string(st.Execution)).With("version", st.Version)
 	}
 	key := journal.ArtifactObjectKey(st.Ref, a.Digest)
-	if st.Status == execution.StatusArchived && s.Archived != nil {
-		if key, err = s.Archived(ctx, st, a.Digest); err != nil {
-			return nil, err
-		}
-	}
 	out := &api.GetArtifactReply{Artifact: api.Artifact(*a),
 		Standing: api.Standing{Execution: st.Execution, Version: st.Version, Status: st.Status, Fence: st.Fence, Owner: st.Owner}}
 	if inline(a.Bytes, api.InlineLimit(r.MaxInlineBytes)) {

@@ -20,9 +20,6 @@ type Store struct {
 	Bucket  store.Bucket
 	// Catalog gives a tenant's own KMS key.
 	Catalog *catalog.Catalog
-	// Archived gives the key of the object that keeps an artifact of an archived
-	// execution; nil: they stay where they were.
-	Archived func(ctx context.Context, s *execution.State, digest string) (key string, err error)
 }
 
 const (

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
@@ -379,4 +381,61 @@ func TestRecordCost(t *testing.T) {
 	if c := meter.Cost(); c.Reads != 2 || c.Writes != 1 || c.ObjectRequests != 0 {
 		t.Errorf("cost %+v", c)
 	}
+}
+
+// Whatever comes in whatever order, by whatever process: the first final outcome
+// stands, every other one is kept, `unknown` is remembered, and the journal does
+// not move.
+func TestRecordProperty(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t)
+		w.claimed("e")
+		op := w.declare("e", api.OperationDeclaration{}).Operation
+		version := w.where("e").Version
+		var first string
+		others := map[string]bool{}
+		unknown := false
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			o := rapid.SampledFrom([]execution.Outcome{execution.OutcomeUnknown, execution.OutcomeInProgress, execution.OutcomeSucceeded, execution.OutcomeFailed, execution.OutcomeRejected}).Draw(rt, "outcome")
+			result := ""
+			if o.Final() {
+				result = rapid.SampledFrom([]string{"", `1`, `1.0`, `null`}).Draw(rt, "result")
+			}
+			if rapid.Bool().Draw(rt, "restart") {
+				w.restart()
+			}
+			if fault := rapid.SampledFrom([]string{"", "", "lost", "landed"}).Draw(rt, "fault"); fault != "" {
+				w.faults(memory.Fault{On: rapid.SampledFrom([]string{"update", "transact", "get"}).Draw(rt, "on"), Effect: fault})
+			}
+			if _, err := w.Ledger.RecordOutcome(t.Context(), w.outcome("e", op, o, result)); err != nil {
+				if !execution.CodeOf(err).Retryable() {
+					rt.Fatal(err)
+				}
+				w.record(w.outcome("e", op, o, result)) // the fault strikes once
+			}
+			w.faults()
+			said := string(o) + " " + result
+			switch {
+			case !o.Final():
+				unknown = unknown || o == execution.OutcomeUnknown && first == ""
+			case first == "":
+				first = said
+			case said != first:
+				others[said] = true
+			}
+		}
+		s := w.where("e")
+		slots, err := w.Journal.ReadSlots(t.Context(), s.Ref, op)
+		if err != nil || s.Version != version {
+			rt.Fatalf("version %d, %v", s.Version, err)
+		}
+		slot := slots[1]
+		if got := string(slot.Outcome) + " "; first != "" && got+strings.TrimPrefix(text(slot.Result), "absent") != first {
+			rt.Fatalf("the slot has %s%s, first was %s", got, text(slot.Result), first)
+		}
+		if len(slot.Contradictions) != len(others) || slot.Contradicted != (len(others) > 0) || slot.SawUnknown != unknown {
+			rt.Fatalf("%d contradictions, want %d; unknown %v, want %v", len(slot.Contradictions), len(others), slot.SawUnknown, unknown)
+		}
+	})
 }
