@@ -413,6 +413,9 @@ func TestRecordedResults(t *testing.T) {
 			if out[0].Operation != out[1].Operation || out[0].Operation == out[2].Operation || out[2].Result.String() != `{"done":"charge/two","amount":1.50}` {
 				t.Errorf("outcomes %+v", out)
 			}
+			if round == 0 && run.Version() > run.Plan().Version+1 {
+				t.Error("more than one entry was written")
+			}
 			if round == 1 && run.Version() != version {
 				t.Error("an entry was written for nothing")
 			}

@@ -114,6 +114,27 @@ func TestLostDuringEffect(t *testing.T) {
 	}
 }
 
+// The machine stood still between two effects, and no timer has rung yet: the
+// second one does not begin.
+func TestFrozenBetweenEffects(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("e", `{}`)
+	c, clock := w.withClock()
+	made := 0
+	r, err := c.Drive(t.Context(), "e", client.DriveOptions{Parallel: 1, Lease: time.Hour}, func(ctx context.Context, run *client.Run) (client.End, error) {
+		_, err := run.Do(ctx, api.Changes{}, []api.OperationDeclaration{op("first", execution.Ask), op("second", execution.Ask)}, func(context.Context, client.Effect) (client.Outcome, error) {
+			made++
+			clock.leap(2 * time.Hour)
+			return client.Success(nil, ""), nil
+		})
+		return client.End{}, err
+	})
+	if err != nil || r.Ending != client.Lost || made != 1 {
+		t.Errorf("%+v, %v: %d made", r, err, made)
+	}
+}
+
 // After send_by nothing is started, also where the machine only knows how long it
 // has worked.
 func TestSendBy(t *testing.T) {
