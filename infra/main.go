@@ -57,6 +57,9 @@ func run() error {
 	return nil
 }
 
+// demoLease is short, so that nobody who looks on waits for a dead worker's.
+const demoLease = 15
+
 // addExamples makes Cairn and the examples that it may start.
 func addExamples(stack awscdk.Stack, s settings, props *cairncdk.Props) {
 	prefix := "cairn-"
@@ -67,8 +70,12 @@ func addExamples(stack awscdk.Stack, s settings, props *cairncdk.Props) {
 	props.Targets.StateMachines = append(props.Targets.StateMachines, targets.StateMachines...)
 	props.Targets.Functions = append(props.Targets.Functions, targets.Functions...)
 	cairn := cairncdk.NewCairn(stack, "Cairn", props)
+	lease := 0
+	if s.fused {
+		lease = demoLease
+	}
 	examplecdk.New(stack, "Example", cairn, examplecdk.Props{
-		Dist: props.Dist, Architecture: props.Architecture, Prefix: prefix, Fuse: s.fused, RemovalPolicy: props.RemovalPolicy,
+		Dist: props.Dist, Architecture: props.Architecture, Prefix: prefix, Fuse: s.fused, LeaseSeconds: lease, RemovalPolicy: props.RemovalPolicy,
 	})
 }
 

@@ -53,6 +53,7 @@ func FunctionNames(getenv func(string) string) map[string]string {
 // Bank is a tenant of a deployed example: what its front office can do.
 type Bank struct {
 	*client.Client
+	door             *awslambda.Door
 	machines         *sfn.Client
 	db               *dynamodb.Client
 	machine, letters string
@@ -78,7 +79,8 @@ func Open(ctx context.Context, getenv func(string) string, tenant execution.Tena
 		return nil, err
 	}
 	b.machines, b.db = sfn.NewFromConfig(cfg), dynamodb.NewFromConfig(cfg)
-	b.Client = client.New(client.Options{Door: &awslambda.Door{Lambda: functions, Names: FunctionNames(getenv)}, Tenant: tenant, Actor: &api.Actor{Kind: "system", ID: "front-office"}})
+	b.door = &awslambda.Door{Lambda: functions, Names: FunctionNames(getenv)}
+	b.Client = client.New(client.Options{Door: b.door, Tenant: tenant, Actor: &api.Actor{Kind: "system", ID: "front-office"}})
 	_, err = b.SetWorkflow(ctx, &api.SetWorkflowRequest{Workflow: api.Workflow{Name: Workflow, Schema: &api.Schema{Name: Workflow, Version: 1},
 		ResumeTarget: &api.ResumeTarget{Kind: "state_machine", ARN: b.machine}}})
 	return b, err
@@ -114,6 +116,16 @@ func (b *Bank) Stop(ctx context.Context, machine string) error {
 // Upload is the customer's: a document of so many pages has come.
 func (b *Bank) Upload(ctx context.Context, id execution.ExecutionID, document string, pages int) error {
 	_, err := b.Signal(ctx, &api.SignalRequest{Execution: id, Name: "upload", Key: document, Body: client.JSON(map[string]int{"pages": pages})})
+	return err
+}
+
+// Sweep looks at what is due of the tenant's, as the schedule does every minute
+// for all.
+func (b *Bank) Sweep(ctx context.Context) error {
+	request, err := json.Marshal(map[string]any{"action": "sweep", "tenant": b.Tenant()})
+	if err == nil {
+		_, err = b.door.Invoke(ctx, api.Recover, request)
+	}
 	return err
 }
 

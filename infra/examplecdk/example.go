@@ -67,7 +67,7 @@ func New(scope constructs.Construct, id string, cairn *cairncdk.Cairn, props Pro
 		props.RemovalPolicy = awscdk.RemovalPolicy_RETAIN
 	}
 	e := &example{constructs.NewConstruct(scope, &id), cairn, props}
-	letters, accounts := e.table("Letters"), e.table("Accounts")
+	letters, accounts := e.table("letters-table"), e.table("accounts-table")
 	office := e.function(desk, map[string]*string{stepfunctions.VarLetters: letters.TableName()})
 	e.allow(office.Role(), []string{"dynamodb:PutItem", "dynamodb:DeleteItem"}, letters.TableArn())
 	cairn.AllowTrusted(office)
