@@ -22,6 +22,7 @@ type commands struct {
 	Delete  deleteCmd  `cmd:"" help:"Delete one execution, or everything of a thread, subject or label."`
 	Purge   purgeCmd   `cmd:"" help:"Delete everything of a tenant."`
 	Verify  verifyCmd  `cmd:"" help:"Check one execution or everything of a tenant; changes nothing."`
+	Replay  replayCmd  `cmd:"" help:"Delete again what receipts name, after a restore of the table."`
 	Limits  limitsCmd  `cmd:"" help:"Print every limit of the product."`
 	Version versionCmd `cmd:"" help:"Print what this binary was built from."`
 }

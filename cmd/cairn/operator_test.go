@@ -90,6 +90,8 @@ func TestOperatorVerbs(t *testing.T) {
 		{"delete --label kind=loan --reason gdpr --limit 1", 1, "1 executions are held"},
 		{"hold release h1 --execution e0 --reason over", 0, ""},
 		{"delete --execution e0 --reason gdpr", 0, "deleted"},
+		{"replay --dry-run", 0, "e0"},
+		{"replay", 0, "0 deleted again"},
 		{"purge", 2, "--confirm"},
 		{"purge --dry-run", 0, "dry run"},
 		{"purge --confirm acme --no-wait", 1, "not done"},

@@ -143,6 +143,9 @@ type RestoreReply struct {
 type DeleteRequest struct {
 	Common
 	Selector
+	// Generation deletes the execution only if it is that one (a receipt that is
+	// replayed after a restore of the table); 0: whichever it is.
+	Generation   int64             `json:"generation,omitzero" cairn:"min=1"`
 	Label        map[string]string `json:"label,omitzero" cairn:"keys=id,note=256"`
 	Reason       string            `json:"reason" cairn:"required,text=1024"`
 	WhenReleased bool              `json:"when_released,omitzero"`

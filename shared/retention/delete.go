@@ -155,6 +155,9 @@ func (s *Service) Delete(ctx context.Context, r *api.DeleteRequest) (*api.Delete
 	if r.Execution != "" {
 		return s.deleteOne(ctx, r, want)
 	}
+	if r.Generation != 0 {
+		return nil, execution.Invalid("generation", "belongs to one execution")
+	}
 	return s.deleteMany(ctx, r, want)
 }
 
@@ -169,8 +172,12 @@ func (s *Service) deleteOne(ctx context.Context, r *api.DeleteRequest, want why)
 	if err != nil {
 		return nil, err
 	}
-	if h == nil {
+	other := h != nil && r.Generation != 0 && h.Generation != r.Generation
+	if h == nil || other {
 		it, err := s.Journal.LastReceipt(ctx, r.Tenant, r.Execution)
+		if other && err == nil {
+			it, err = s.receipt(ctx, execution.Ref{Tenant: r.Tenant, Execution: r.Execution, Generation: r.Generation})
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -1,8 +1,12 @@
 package retention
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/api"
@@ -342,6 +346,9 @@ func (p *purge) rest(ctx context.Context) error {
 	if p.r.Actor != nil {
 		receipt[receiptActor] = store.S(encodeActor(p.r.Actor))
 	}
+	if err := p.keep(ctx, k); err != nil {
+		return err
+	}
 	err = p.s.transact(ctx, p.ref(), store.Transact{Writes: []store.Write{
 		{Put: &store.Put{Item: receipt}},
 		{Delete: &store.Delete{Key: p.key(), Cond: store.Eq(purgeStarted, p.mark[purgeStarted])}},
@@ -351,4 +358,22 @@ func (p *purge) rest(ctx context.Context) error {
 	}
 	p.out.Done, p.stopped = true, true
 	return nil
+}
+
+// keep also writes the purge down in the bucket, for a restore of the table from
+// a backup: the tenant must be purged again then.
+func (p *purge) keep(ctx context.Context, k store.Key) error {
+	body, err := json.Marshal(map[string]any{"tenant": p.r.Tenant, "started_at": api.Time(p.mark.Int(purgeStarted)), "executions": p.mark.Int(purgeCount)})
+	if err != nil {
+		return execution.Errorf(execution.Internal, "a receipt cannot be encoded").Because(err)
+	}
+	for try := 0; ; try++ {
+		_, err := p.s.Bucket.Put(ctx, store.PutObject{Key: k.PK + "/" + strings.Replace(k.SK, "#", "/", 1) + ".json", Body: bytes.NewReader(body), Bytes: int64(len(body)), SHA256: sha256.Sum256(body), MediaType: "application/json"})
+		if err == nil || store.KindOf(err) == store.Exists {
+			return nil
+		}
+		if !store.Ambiguous(err) || try == 2 || ctx.Err() != nil {
+			return journal.Fail(err, p.ref())
+		}
+	}
 }

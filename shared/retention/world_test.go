@@ -36,6 +36,7 @@ type world struct {
 	// hookedServices are another process (over).
 	hookedServices *wiring.Services
 	requests       *atomic.Int64
+	epoch          int64
 }
 
 func newWorld(t testing.TB) *world { return newWorldAt(t, time.Time{}) }
@@ -61,7 +62,7 @@ func copyOf(t testing.TB, w *world) *world {
 
 // process is a new process over a main table.
 func (w *world) process(main store.Table) *wiring.Services {
-	return wiring.New(wiring.Outside{Main: main, Keys: w.engine.Table(memory.Keys), Bucket: w.engine.Bucket(), KMS: w.kms, DataKey: "stack",
+	return wiring.New(wiring.Outside{Main: main, Keys: w.engine.Table(memory.Keys), Bucket: w.engine.Bucket(), KMS: w.kms, DataKey: "stack", Epoch: w.epoch,
 		Now: w.engine.Now, Elapsed: func() time.Duration { return w.engine.Now().Sub(w.start) }, Rand: rand.Reader, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 }
 
