@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -20,13 +21,13 @@ type figures struct {
 	crashes, resumes                  int
 }
 
-// step counts what one apply cost, by the store's own log: requests of the main
-// table and the bucket. (Once in a window a process also reads its tenant's key
-// from the key table.)
+// step counts what one apply cost, by the store's own log: requests about the
+// execution. (A new process also reads its tenant's key and settings, once for
+// all executions.)
 func (f *figures) step(calls []memory.Call) {
 	f.steps++
 	for _, c := range calls {
-		if c.Table == "" {
+		if strings.HasPrefix(c.Key, string(tenant)+"#") || strings.HasPrefix(c.Key, string(tenant)+"/e/") {
 			f.requests++
 			f.readUnits += c.ReadUnits
 			f.writeUnits += c.WriteUnits
