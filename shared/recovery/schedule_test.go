@@ -57,15 +57,15 @@ func (o *outcome) add(x outcome) {
 var effects = []m{
 	{"name": "pay", "args": m{"n": 1}, "key": "valid", "valid_seconds": 300},
 	{"name": "ship", "args": m{"n": 2}, "key": "closed", "on_uncertain": "close"},
-	{"name": "mail", "args": m{"n": 3}, "key": "deduplicated", "on_uncertain": "same_key", "dedup_seconds": 7200},
+	{"name": "mail", "args": m{"n": 3}, "key": "deduplicated", "on_uncertain": "same_key", "dedup_seconds": 1800},
 }
 
-// business is the system where effects happen. It refuses a request after its
-// expiry, deduplicates `mail` by its key, and nothing else.
+// business is the system where effects happen. It refuses a payment after its
+// expiry, deduplicates mail by its key for as long as it says, and nothing else.
 type business struct {
 	k     *kit
-	count map[string]int  // by operation
-	seen  map[string]bool // mail, by provider key
+	count map[string]int       // by operation
+	seen  map[string]time.Time // mail, by provider key
 }
 
 func (b *business) do(op, key string, o m) (done bool) {
@@ -75,10 +75,11 @@ func (b *business) do(op, key string, o m) (done bool) {
 		}
 	}
 	if key == "deduplicated" {
-		if b.seen[o["provider_key"].(string)] {
+		provider := o["provider_key"].(string)
+		if at, ok := b.seen[provider]; ok && b.k.engine.Now().Sub(at) < 1800*time.Second {
 			return true
 		}
-		b.seen[o["provider_key"].(string)] = true
+		b.seen[provider] = b.k.engine.Now()
 	}
 	b.count[op]++
 	return true
@@ -207,7 +208,7 @@ func (w *working) effect(e m) error {
 func schedule(t *testing.T, seed uint64) (sum outcome) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	k := newKit(t)
-	b := &business{k: k, count: map[string]int{}, seen: map[string]bool{}}
+	b := &business{k: k, count: map[string]int{}, seen: map[string]time.Time{}}
 	k.business = b
 	k.restart()
 	ask := m{"kind": "https", "target": "https://business"}
@@ -215,15 +216,16 @@ func schedule(t *testing.T, seed uint64) (sum outcome) {
 	k.do("create", m{"execution": "e1", "workflow": "w"})
 
 	type running struct {
-		next func() (struct{}, bool)
-		stop func()
+		next   func() (struct{}, bool)
+		stop   func()
+		frozen int // until that step
 	}
 	var workers []running
 	born := 0
 	start := func() {
 		born++
 		next, stop := iter.Pull(worker(k, b, fmt.Sprint("w", born)))
-		workers = append(workers, running{next, stop})
+		workers = append(workers, running{next, stop, 0})
 	}
 	check := func() {
 		for op, n := range b.count {
@@ -245,24 +247,30 @@ func schedule(t *testing.T, seed uint64) (sum outcome) {
 		}
 	}
 	start()
-	for range 60 + rnd.IntN(60) {
+	for step := range 100 + rnd.IntN(100) {
 		sum.steps++
+		var awake []int
+		for i, w := range workers {
+			if w.frozen <= step {
+				awake = append(awake, i)
+			}
+		}
 		switch x := rnd.IntN(100); {
-		case x < 60 && len(workers) > 0:
-			i := rnd.IntN(len(workers))
+		case x < 60 && len(awake) > 0:
+			i := awake[rnd.IntN(len(awake))]
 			k.mess(rnd)
 			_, more := workers[i].next()
 			k.faults()
 			if !more {
 				end(i)
 			}
-		case x < 66 && len(workers) > 0: // one dies
+		case x < 64 && len(awake) > 0: // one freezes: a zombie, when it thaws
+			sum.zombies++
+			workers[awake[rnd.IntN(len(awake))]].frozen = step + 10 + rnd.IntN(60)
+		case x < 67 && len(workers) > 0: // one dies
 			sum.crashes++
 			end(rnd.IntN(len(workers)))
 		case x < 80:
-			if len(workers) > 1 {
-				sum.zombies++
-			}
 			k.advance([]float64{1, 20, 61, 61, 200, 700, 4000}[rnd.IntN(7)])
 		case x < 95:
 			k.mess(rnd)
@@ -279,9 +287,12 @@ func schedule(t *testing.T, seed uint64) (sum outcome) {
 		}
 		check()
 	}
-	// Everybody who is still there dies; what is left must come to an end by
-	// itself, or by a person who looks it up.
+	// Everybody who is still there goes on to its own end; then what is left must
+	// come to an end by itself, or by a person who looks it up.
 	for len(workers) > 0 {
+		for _, more := workers[0].next(); more; _, more = workers[0].next() {
+			check()
+		}
 		end(0)
 	}
 	for round := 0; ; round++ {
