@@ -17,8 +17,10 @@ type Common struct {
 
 	// Hash and Digest identify the request; Decode and Identify set them. Hash is
 	// zero without a RequestID.
-	Hash   execution.RequestHash   `json:"-"`
-	Digest execution.ContentDigest `json:"-"`
+	Hash execution.RequestHash `json:"-"`
+	// Redacted: the secret guard replaced values in the request's data.
+	Redacted bool                    `json:"-"`
+	Digest   execution.ContentDigest `json:"-"`
 }
 
 func (c *Common) common() *Common { return c }

@@ -68,7 +68,7 @@ func (s *Service) over(ctx context.Context, h *journal.Handle, err error) error 
 // change takes over what needs no reading.
 func change(r *api.ApplyRequest) (*execution.Change, error) {
 	c := &execution.Change{Kind: execution.KindCheckpoint, Actor: r.Actor.Execution(), Request: request(&r.Common), Expected: r.ExpectedVersion, First: r.FirstVersion,
-		Fence: r.Fence, HasFence: r.Fence > 0, Note: r.Note, Task: r.Task, State: r.State, Patch: r.Patch, Merge: r.Merge, Labels: r.Labels, Subjects: r.Subjects,
+		Fence: r.Fence, HasFence: r.Fence > 0, Redacted: r.Redacted, Note: r.Note, Task: r.Task, State: r.State, Patch: r.Patch, Merge: r.Merge, Labels: r.Labels, Subjects: r.Subjects,
 		Permissions: r.Permissions.Execution()}
 	for _, d := range r.Operations {
 		c.Operations = append(c.Operations, execution.Declaration{Name: d.Name, Args: d.Args, Key: d.Key, OnUncertain: d.OnUncertain, DedupSeconds: d.DedupSeconds,

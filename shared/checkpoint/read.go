@@ -118,7 +118,7 @@ func historyEntry(s *execution.State, e *execution.Entry) api.HistoryEntry {
 	b := &e.Body
 	out := api.HistoryEntry{Version: e.Version, Kind: e.Kind, At: api.Time(e.At), Actor: (*api.Actor)(b.Actor), Fence: e.Fence, RequestID: b.RequestID, Task: b.Task, Note: b.Note, Reason: b.Reason}
 	ch := &out.Changes
-	ch.State = b.StateChanged
+	ch.State, ch.Redacted = b.StateChanged, b.Redacted
 	if c := b.Claim; c != nil {
 		out.Owner, out.Resume = c.Owner, c.Resume
 		if c.Force != "" {

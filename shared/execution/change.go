@@ -54,6 +54,8 @@ type Change struct {
 	FirstVersion int64
 	Claim        *ClaimRequest
 	Handovers    int64
+	// Redacted: the secret guard replaced values of the request.
+	Redacted bool
 }
 
 // RequestID is a request's identity: its text, the hash of it and the digest

@@ -113,6 +113,10 @@ type Body struct {
 	// alone does not tell).
 	StateChanged bool `json:"sx,omitempty"`
 
+	// Redacted: values that looked like credentials were replaced before the step
+	// was written.
+	Redacted bool `json:"rd,omitempty"`
+
 	// Snapshot is the whole fold after this entry; it rides along when enough
 	// bytes were stored since the last one. Its agent state is stored beside the
 	// control JSON like State.

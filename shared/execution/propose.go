@@ -34,7 +34,7 @@ func Propose(s *State, ref Ref, c *Change, env Environment) (*Proposal, error) {
 	p.entry = &Entry{Version: p.s.Version + 1, Kind: c.Kind, Generation: ref.Generation, Fence: p.s.Fence, Request: c.Request.Hash, Content: c.Request.Digest, At: env.Now,
 		Body: Body{Actor: c.Actor, RequestID: c.Request.ID, Note: c.Note, Task: c.Task, Created: c.Created, Wait: c.Wait, Complete: c.Complete, Continue: c.Continue,
 			Parked: c.Parked, Reason: c.Reason, Schema: c.Schema, Renamed: c.Renamed, MovedTo: c.MovedTo, Bundle: c.Bundle, Absorbed: c.Absorb, Emptied: c.Emptied,
-			Artifacts: c.Artifacts, Labels: c.Labels, Subjects: c.Subjects, Permissions: c.Permissions, Checked: c.Checks}}
+			Artifacts: c.Artifacts, Labels: c.Labels, Subjects: c.Subjects, Permissions: c.Permissions, Redacted: c.Redacted, Checked: c.Checks}}
 	if s != nil {
 		p.entry.At = max(env.Now, s.TipAt)
 	} else {

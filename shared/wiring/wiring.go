@@ -92,7 +92,8 @@ func New(o Outside) *Services {
 // Functions are the handlers by the function's name.
 func (s *Services) Functions() map[string]door.Handler {
 	o := door.Options{Log: s.log, Done: s.meter.Done, Check: func(ctx context.Context, req any) error {
-		_, err := s.Secrets.Check(ctx, req)
+		redacted, err := s.Secrets.Check(ctx, req)
+		api.CommonOf(req).Redacted = len(redacted) > 0
 		return err
 	}}
 	return map[string]door.Handler{
