@@ -23,7 +23,9 @@ func TestR1ExpiredButStillThere(t *testing.T) {
 	before := k.rest().shape(k.tenant)
 	for range 2 {
 		for _, c := range everyVerb("e") {
-			if c.execution && c.action != "holds" {
+			// holds says that there are none, a release's repeat may come when the
+			// release itself let the time run out, delete and verify go on with it.
+			if c.execution && !slices.Contains([]string{"holds", "release_hold", "delete", "verify"}, c.action) {
 				f := k.refused(c.action, with(c.object, object{"expected_version": omitUnless(c.object, "expected_version", done.version())}), append(gone, "InvalidRequest")...)
 				if f.code == "InvalidRequest" {
 					t.Fatalf("%s on an expired execution: %s", c.action, f)
