@@ -25,6 +25,11 @@ func (l *Ledger) StartOperation(ctx context.Context, r *api.StartOperationReques
 			return nil, err
 		}
 		op, err := l.mayStart(h, r)
+		if execution.CodeOf(err) == execution.ExecutionClosed { // once its time is over it is gone
+			if _, _, gone := l.Journal.LiveHead(ctx, r.Tenant, r.Execution); gone != nil {
+				return nil, gone
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
