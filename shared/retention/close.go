@@ -17,6 +17,7 @@ type why struct {
 	actor        *api.Actor
 	request      string
 	hash         execution.RequestHash
+	parent       string // see childhood
 	// still must hold for the head, besides generation and holds: the expiry as it
 	// was judged.
 	still store.Cond
@@ -140,7 +141,7 @@ func newReceipt(h *journal.Head, tip journal.EntryFacts, now, days int64, want w
 	if tip.Digest != [32]byte{} {
 		it[receiptDigests] = store.Value{Kind: store.KindM, M: map[string]store.Value{"journal": store.S(hex.EncodeToString(tip.Digest[:]))}}
 	}
-	for name, text := range map[string]string{receiptReason: want.reason, receiptRule: want.rule, receiptRequest: want.request} {
+	for name, text := range map[string]string{receiptReason: want.reason, receiptRule: want.rule, receiptRequest: want.request, receiptParent: want.parent} {
 		if text != "" {
 			it[name] = store.S(text)
 		}

@@ -17,14 +17,8 @@ func (s *Service) finish(ctx context.Context, ref execution.Ref, receipt store.I
 		return receipt, nil
 	}
 	last := receipt.Int(journal.ReceiptLast)
-	head, _, err := s.Journal.ReadHead(ctx, ref.Tenant, ref.Execution)
-	if err != nil {
+	if err := s.tellParent(ctx, ref, receipt); err != nil {
 		return nil, err
-	}
-	if s.Closing != nil && head != nil && head.Generation == ref.Generation {
-		if err := s.Closing(ctx, head); err != nil {
-			return nil, err
-		}
 	}
 	if !receipt.Has(receiptCounts) {
 		if err := s.keepCensus(ctx, ref, receipt); err != nil {
@@ -34,7 +28,8 @@ func (s *Service) finish(ctx context.Context, ref execution.Ref, receipt store.I
 	if err := s.content(ctx, ref, last, false); err != nil {
 		return nil, err
 	}
-	if receipt, err = s.root(ctx, ref); err != nil {
+	receipt, err := s.root(ctx, ref)
+	if err != nil {
 		return nil, err
 	}
 	return receipt, s.keepReceipt(ctx, ref, receipt)
@@ -214,6 +209,7 @@ func (s *Service) deleted(out *api.DeleteReply, it store.Item) *api.DeleteReply 
 
 // deleteHead closes one execution and removes it.
 func (s *Service) deleteHead(ctx context.Context, h *journal.Head, want why) (store.Item, error) {
+	want.parent = s.childhood(ctx, h)
 	receipt, err := s.close(ctx, h.Ref, want)
 	if err != nil {
 		return nil, err

@@ -146,12 +146,21 @@ func (r *round) page(ctx context.Context, objects []store.ObjectInfo) error {
 			orphans = append(orphans, store.ObjectVersion{Key: o.Key, VersionID: o.VersionID})
 		}
 	}
-	// Lost or landed: the next round lists what is left, the horizon stays.
-	if err := r.s.deleteVersions(ctx, execution.Ref{}, orphans); err != nil {
-		r.failed = true
-		return err
+	// Lost or landed: the next round lists what is left, the horizon stays. A call
+	// is about one tenant's objects.
+	for len(orphans) > 0 {
+		t, _, _ := strings.Cut(orphans[0].Key, "/")
+		n := 1
+		for n < len(orphans) && strings.HasPrefix(orphans[n].Key, t+"/") {
+			n++
+		}
+		if err := r.s.deleteVersions(ctx, execution.Ref{Tenant: execution.TenantID(t)}, orphans[:n]); err != nil {
+			r.failed = true
+			return err
+		}
+		r.removed += int64(n)
+		orphans = orphans[n:]
 	}
-	r.removed += int64(len(orphans))
 	return nil
 }
 

@@ -349,10 +349,13 @@ func (p *purge) rest(ctx context.Context) error {
 	if err := p.keep(ctx, k); err != nil {
 		return err
 	}
-	err = p.s.transact(ctx, p.ref(), store.Transact{Writes: []store.Write{
-		{Put: &store.Put{Item: receipt}},
-		{Delete: &store.Delete{Key: p.key(), Cond: store.Eq(purgeStarted, p.mark[purgeStarted])}},
-	}})
+	// The receipt first: a crash between the two leaves the mark, and the repeat
+	// finds nothing and writes the same receipt again. (They belong to different
+	// owners: no call is about both.)
+	if err := p.s.transact(ctx, p.ref(), store.Transact{Writes: []store.Write{{Put: &store.Put{Item: receipt}}}}); err != nil {
+		return err
+	}
+	err = p.s.transact(ctx, p.ref(), store.Transact{Writes: []store.Write{{Delete: &store.Delete{Key: p.key(), Cond: store.Eq(purgeStarted, p.mark[purgeStarted])}}}})
 	if err != nil && !refused(err) {
 		return err
 	}

@@ -317,8 +317,18 @@ func TestFamilies(t *testing.T) {
 			}
 		}
 	}
-	// Of one execution only that one.
+	// Of one execution only that one; a child's deletion is evidence for its parent.
 	w := build()
+	op := w.get("root")["operations"].([]any)[0].(map[string]any)["operation"]
+	for k := range w.items() {
+		e, isHead := strings.CutSuffix(strings.TrimPrefix(k, "bank#"), "/head")
+		if isHead && len(e) == 32 {
+			w.ok("retention", "delete", fields{"execution": e, "reason": "r"})
+		}
+	}
+	if o := w.ok("checkpoint", "get_operation", fields{"execution": "root", "operation": op}); o["outcome"] != "failed" || o["reason"] != "the child execution was deleted before it ended" {
+		t.Errorf("the parent's operation after its child's deletion: %v", o)
+	}
 	w.ok("retention", "delete", fields{"execution": "root", "reason": "r"})
 	if c := w.getCode("fork"); c != "" {
 		t.Errorf("delete of one execution took its fork: %q", c)

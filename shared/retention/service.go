@@ -10,6 +10,7 @@ import (
 	"github.com/cairnstate/cairn/shared/catalog"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/ledger"
 	"github.com/cairnstate/cairn/shared/seal"
 	"github.com/cairnstate/cairn/shared/store"
 )
@@ -25,10 +26,9 @@ type Service struct {
 	// BackupDays is how long a backup of the table may bring a deleted item back
 	// (point-in-time recovery); 0: 35.
 	BackupDays int64
-	// Closing is told of every execution that a deletion has closed, before its
-	// content goes: the attempt's slot of a child's parent is filled here. It must
-	// be safe to repeat. nil: nobody.
-	Closing func(ctx context.Context, head *journal.Head) error
+	// Ledger takes the evidence that a deleted child leaves for its parent's
+	// operation; nil: nobody is told.
+	Ledger *ledger.Ledger
 	// Log takes what operators must know; nil: nobody.
 	Log *slog.Logger
 	// Count is told figures for metrics; nil: nobody.
