@@ -38,20 +38,13 @@ func openSheet(ctx context.Context, c *client.Client, caseID execution.Execution
 // review is one reviewer: it reads the sheet and the documents and writes its
 // opinion. A sheet that somebody else has written meanwhile is refused as
 // VersionConflict and read again. Whoever gives the second opinion closes the
-// sheet and tells the case. It announces what it read on out and writes when it
-// is told to on in; conflicts are what it met.
+// sheet; whoever finds it closed tells the case, again if need be. It announces
+// what it read on out and writes when it is told to on in; conflicts are what it
+// met.
 func review(ctx context.Context, c *client.Client, caseID execution.ExecutionID, name string, in io.Reader, out io.Writer) (conflicts int, err error) {
-	told := false
-	for {
+	for told := false; ; {
 		got, err := c.Get(ctx, &api.GetRequest{Execution: sheetOf(caseID), Include: []string{"state"}})
 		if err != nil {
-			return conflicts, err
-		}
-		var s sheet
-		if err := json.Unmarshal(got.State.Bytes(), &s); err != nil {
-			return conflicts, err
-		}
-		if s.Opinions[name], err = opinion(ctx, c, &s); err != nil {
 			return conflicts, err
 		}
 		if !told {
@@ -61,20 +54,33 @@ func review(ctx context.Context, c *client.Client, caseID execution.ExecutionID,
 			}
 			told = true
 		}
+		var s sheet
+		if err := json.Unmarshal(got.State.Bytes(), &s); err != nil {
+			return conflicts, err
+		}
+		if got.Status == execution.StatusCompleted {
+			// The same signal again is no second one.
+			_, err := c.Signal(ctx, &api.SignalRequest{Execution: caseID, Name: "reviewed", Key: "sheet", Body: client.JSON(s.Opinions)})
+			return conflicts, err
+		}
+		if s.Opinions[name], err = opinion(ctx, c, &s); err != nil {
+			return conflicts, err
+		}
 		step := api.Changes{Execution: sheetOf(caseID), ExpectedVersion: got.Version, State: client.JSON(s), Note: "opinion of " + name}
 		if len(s.Opinions) < 2 {
 			_, err = c.Apply(ctx, &api.ApplyRequest{Changes: step})
+			if err == nil {
+				return conflicts, nil
+			}
 		} else {
 			_, err = c.Complete(ctx, &api.CompleteRequest{Changes: step, Completion: api.Completion{Outcome: execution.StatusCompleted}})
 		}
-		if errors.Is(err, execution.VersionConflict) {
+		switch {
+		case errors.Is(err, execution.VersionConflict), errors.Is(err, execution.ExecutionClosed):
 			conflicts++
-			continue
+		case err != nil:
+			return conflicts, err
 		}
-		if err == nil && len(s.Opinions) == 2 {
-			_, err = c.Signal(ctx, &api.SignalRequest{Execution: caseID, Name: "reviewed", Key: "sheet", Body: client.JSON(s.Opinions)})
-		}
-		return conflicts, err
 	}
 }
 

@@ -52,6 +52,7 @@ type story struct {
 	workers                      int
 	kills, recoveries, conflicts int
 	handedOver                   int
+	deskDied                     bool // a reviewer died: how many conflicts it met is not known
 }
 
 // Run tells the story and checks its end.
@@ -272,35 +273,53 @@ func (s *story) worker(ctx context.Context, h *handover) (r report, died bool, e
 	return r, false, nil
 }
 
-// reviews has two reviewers read the same version and write both.
+// reviews has two reviewers read the same version and write both. A desk whose
+// process dies is taken by another process.
 func (s *story) reviews(ctx context.Context) error {
-	var desks []*child
-	for _, name := range []string{"reviewer-ada", "reviewer-ben"} {
-		c, err := start(ctx, "reviewer", "--endpoint", s.office.endpoint, "--case", string(s.id), "--name", name)
+	names := []string{"reviewer-ada", "reviewer-ben"}
+	desks := make([]*child, len(names))
+	var err error
+	for i, name := range names {
+		if desks[i], err = s.desk(ctx, name); err != nil {
+			return err
+		}
+	}
+	for i, name := range names {
+		for _, err := desks[i].line(); err != nil; _, err = desks[i].line() { // until it has read
+			if _, killed, err := desks[i].wait(); !killed {
+				return errors.Join(err, errors.New("a reviewer does not read"))
+			}
+			s.deskDied = true
+			if desks[i], err = s.desk(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range desks {
+		_, _ = c.in.Write([]byte("write\n")) // a dead one shows below
+	}
+	for i, name := range names {
+		r, killed, err := desks[i].wait()
+		for killed && err == nil {
+			s.deskDied = true
+			var again *child
+			if again, err = s.desk(ctx, name); err != nil {
+				return err
+			}
+			_, _ = again.in.Write([]byte("write\n"))
+			r, killed, err = again.wait()
+		}
 		if err != nil {
 			return err
 		}
-		desks = append(desks, c)
-	}
-	for _, c := range desks {
-		if _, err := c.line(); err != nil { // it has read
-			return err
-		}
-	}
-	for _, c := range desks {
-		if _, err := c.in.Write([]byte("write\n")); err != nil {
-			return err
-		}
-	}
-	for _, c := range desks {
-		r, killed, err := c.wait()
-		if err != nil || killed {
-			return errors.Join(err, errors.New("a reviewer did not finish"))
-		}
 		s.conflicts += r.Conflicts
 	}
-	s.say("  one of them was too late (VersionConflict), read the sheet again and wrote; conflicts: %d", s.conflicts)
+	s.say("  who was too late (VersionConflict) read the sheet again and wrote; conflicts: %d", s.conflicts)
 	return nil
+}
+
+func (s *story) desk(ctx context.Context, name string) (*child, error) {
+	return start(ctx, "reviewer", "--endpoint", s.office.endpoint, "--case", string(s.id), "--name", name)
 }
 
 // sameDocuments compares what the case keeps with what the customer sent.
