@@ -19,7 +19,7 @@ import (
 func (s *Service) Create(ctx context.Context, r *api.CreateRequest) (*api.CreateReply, error) {
 	c := &execution.Change{Kind: execution.KindCreated, Actor: r.Actor.Execution(), Request: request(&r.Common), State: r.State, Labels: r.Labels, Subjects: r.Subjects,
 		Permissions: r.Permissions.Execution(), Redacted: r.Redacted,
-		Created:     &execution.Creation{Thread: r.Thread, Workflow: r.Workflow, Input: r.Input, Policy: r.Policy}}
+		Created: &execution.Creation{Thread: r.Thread, Workflow: r.Workflow, Input: r.Input, Policy: r.Policy}}
 	if r.Schema != nil {
 		c.Created.Schema = execution.Schema(*r.Schema)
 	}
