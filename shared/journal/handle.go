@@ -15,6 +15,9 @@ type Handle struct {
 	State *execution.State
 	// Head is nil where it was not asked for.
 	Head *Head
+	// Slots are those of open operations' current attempts, where they were asked
+	// for; nil: they were not.
+	Slots map[execution.OperationID]*Slot
 	// Recent are the newest entries that this handle has seen, in order.
 	Recent []EntryInfo
 	// Fresh: read from the store for this call. A warm handle saves the reads;
@@ -103,7 +106,7 @@ func (w *warm) put(pk string, h *Handle) {
 		return
 	}
 	c := *h
-	c.Head, c.Fresh = nil, false
+	c.Head, c.Slots, c.Fresh = nil, nil, false
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if el := w.byPK[pk]; el != nil {

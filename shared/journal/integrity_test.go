@@ -522,6 +522,10 @@ func TestClosedAndPruned(t *testing.T) {
 	refused("deleted", execution.Deleted, "generation")
 	_, _, err = j.Create(ctx, creation("e", `{}`, ""))
 	wantCode(t, err, execution.Deleted, "generation")
+	unasked := creation("e", `{}`, "")
+	unasked.Change.Request = request("somebody else's")
+	_, _, err = j.Create(ctx, unasked)
+	wantCode(t, err, execution.Deleted, "generation")
 	again := creation("e", `{}`, "")
 	again.Reuse = true // the same request made the one that was deleted
 	_, _, err = j.Create(ctx, again)

@@ -54,8 +54,8 @@ func EntryVersion(sk string) (int64, bool) {
 	if len(sk) != len(EntryPrefix)+20 || sk[:len(EntryPrefix)] != EntryPrefix {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(sk[len(EntryPrefix):], 10, 64)
-	return n, err == nil && n > 0
+	n, err := strconv.ParseUint(sk[len(EntryPrefix):], 10, 63)
+	return int64(n), err == nil && n > 0
 }
 
 // HeadKey is the key of an execution's head.

@@ -15,6 +15,10 @@ import (
 type OpenOptions struct {
 	// Head also reads the head (lease, holds, what is due).
 	Head bool
+	// Slots reads the slots of open operations too, in one request with the head,
+	// after the tail: for views. A lease is judged by a head that was read before
+	// the tail, so claims do not use it. It needs Head.
+	Slots bool
 	// Warm allows a handle without any read.
 	Warm bool
 	// AtLeast is a version that the caller has seen: a tip below it means that
@@ -51,6 +55,11 @@ func (j *Journal) Open(ctx context.Context, t execution.TenantID, e execution.Ex
 }
 
 func (j *Journal) open(ctx context.Context, ref execution.Ref, o OpenOptions) (*Handle, error) {
+	if o.Head && o.Slots {
+		if h, ok, err := j.openWithSlots(ctx, ref); ok || err != nil {
+			return h, err
+		}
+	}
 	// The head first: the tail read after it is at least as new.
 	var head *Head
 	if o.Head {
@@ -92,6 +101,34 @@ func (j *Journal) open(ctx context.Context, ref execution.Ref, o OpenOptions) (*
 		}
 		return nil, err
 	}
+}
+
+// openWithSlots reads the tail, then head and slots together. ok false: what it
+// read does not belong together; the head says why.
+func (j *Journal) openWithSlots(ctx context.Context, ref execution.Ref) (h *Handle, ok bool, err error) {
+	if h, err = j.tail(ctx, ref); err != nil {
+		if execution.CodeOf(err) == execution.Integrity {
+			return nil, false, nil
+		}
+		return nil, false, err
+	}
+	open := h.State.OpenOperations()
+	keys := make([]store.Key, 1, 1+len(open))
+	keys[0] = HeadKey(ref.PK())
+	for _, op := range open {
+		keys = append(keys, SlotKey(ref.PK(), op.ID, op.Attempt))
+	}
+	h.Slots = map[execution.OperationID]*Slot{}
+	err = j.batch(ctx, h.State.Ref, keys, func(it store.Item) error {
+		if it.Key().SK != SKHead {
+			return j.takeSlot(ctx, h.State.Ref, it, h.Slots)
+		}
+		if h.Head, ok = ParseHead(it); !ok {
+			return integrity(ref, 0, "the head is no head")
+		}
+		return nil
+	})
+	return h, ok && err == nil && h.Head.Generation == h.State.Generation && h.Head.Status != execution.StatusDeleting, err
 }
 
 func deleting(h *Head) error {

@@ -249,41 +249,55 @@ func (j *Journal) addSlot(ctx context.Context, ref execution.Ref, it store.Item,
 // GetSlots reads the current attempts' slots of some operations, up to 100 a
 // request.
 func (j *Journal) GetSlots(ctx context.Context, ref execution.Ref, ops []*execution.Operation) (map[execution.OperationID]*Slot, error) {
+	keys := make([]store.Key, len(ops))
+	for i, op := range ops {
+		keys[i] = SlotKey(ref.PK(), op.ID, op.Attempt)
+	}
 	out := map[execution.OperationID]*Slot{}
-	for len(ops) > 0 {
-		n := min(len(ops), store.MaxBatchGet)
-		keys := make([]store.Key, n)
-		for i, op := range ops[:n] {
-			keys[i] = SlotKey(ref.PK(), op.ID, op.Attempt)
-		}
-		ops = ops[n:]
-		for try := 0; len(keys) > 0; try++ {
-			items, left, _, err := j.Table.BatchGet(ctx, keys, true)
+	return out, j.batch(ctx, ref, keys, func(it store.Item) error { return j.takeSlot(ctx, ref, it, out) })
+}
+
+// takeSlot adds a slot of the generation in ref.
+func (j *Journal) takeSlot(ctx context.Context, ref execution.Ref, it store.Item, out map[execution.OperationID]*Slot) error {
+	if it.Int(SlotGeneration) != ref.Generation {
+		return nil
+	}
+	s, err := j.openSlot(ctx, ref, it, "slot")
+	if err == nil {
+		out[s.Operation] = s
+	}
+	return err
+}
+
+// batch reads items consistently, up to 100 a request, in no order.
+func (j *Journal) batch(ctx context.Context, ref execution.Ref, keys []store.Key, take func(store.Item) error) error {
+	for len(keys) > 0 {
+		n := min(len(keys), store.MaxBatchGet)
+		part := keys[:n]
+		keys = keys[n:]
+		for try := 0; len(part) > 0; try++ {
+			items, left, _, err := j.Table.BatchGet(ctx, part, true)
 			if err != nil {
-				return nil, Fail(err, ref)
+				return Fail(err, ref)
 			}
 			for _, it := range items {
-				if it.Int(SlotGeneration) != ref.Generation {
-					continue
+				if err := take(it); err != nil {
+					return err
 				}
-				s, err := j.openSlot(ctx, ref, it, "slot")
-				if err != nil {
-					return nil, err
-				}
-				out[s.Operation] = s
 			}
-			keys = left
-			if len(keys) > 0 {
-				if try == 8 {
-					return nil, execution.Errorf(execution.Throttled, "the ledger could not be read whole").With("execution", string(ref.Execution))
-				}
-				if err := j.Sleep(ctx, time.Duration(try+1)*20*time.Millisecond); err != nil {
-					return nil, Fail(err, ref)
-				}
+			part = left
+			if len(part) == 0 {
+				break
+			}
+			if try == 8 {
+				return execution.Errorf(execution.Throttled, "the ledger could not be read whole").With("execution", string(ref.Execution))
+			}
+			if err := j.Sleep(ctx, time.Duration(try+1)*20*time.Millisecond); err != nil {
+				return Fail(err, ref)
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // FillOptions say when a slot may be filled.

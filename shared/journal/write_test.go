@@ -248,7 +248,7 @@ func TestValidationWindow(t *testing.T) {
 	}
 	// Create begins anew, a renewal reads again.
 	j := w.between("transact", func() { w.advance(store.Window + time.Second) })
-	if _, replayed, err := j.Create(ctx, creation("late", `{}`, "")); err != nil || replayed {
+	if h, replayed, err := j.Create(ctx, creation("late", `{}`, "")); err != nil || replayed || h.State.CreatedAt != w.engine.Now().UnixMilli() || h.State.Generation != h.State.CreatedAt {
 		t.Errorf("%v %v", replayed, err)
 	}
 	h := w.create(w.process(), "renewed", `{}`, "w1")

@@ -1,0 +1,131 @@
+package journal
+
+import (
+	"context"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/memory"
+)
+
+// The bytes that bind an entry to its place and to the one before it must never
+// change: every stored journal would be damaged.
+func TestGoldenLayout(t *testing.T) {
+	t.Parallel()
+	ref := execution.Ref{Tenant: "acme", Execution: "order-1", Generation: 1_700_000_000_000}
+	s := &stored{entry: execution.Entry{Version: 42, Kind: execution.KindCheckpoint, Generation: ref.Generation, Fence: 1<<40 + 7, At: 1_700_000_000_123}, chain: 3, body: []byte("sealed")}
+	for i := range 16 {
+		s.entry.Request[i], s.entry.Content[i], s.prev[i], s.prev[31-i] = byte(i), byte(0x10+i), byte(0x20+i), byte(0x30+i)
+	}
+	if got, want := hex.EncodeToString(s.plain()), "010a636865636b706f696e740000010000000007000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f3f3e3d3c3b3a393837363534333231300000018bcfe5687b0000000000000003"; got != want {
+		t.Errorf("plain attributes\n%s\n%s", got, want)
+	}
+	const inline, object = "f0084f9367158b520ff60a5286efe603e3af8748e28a7055aed8c84714edb869", "091b80fbb74cc5757ac87e96947360585c8d485caec2d07aebe14ee9410bd7f7"
+	d := s.digest(ref)
+	if got := hex.EncodeToString(d[:]); got != inline {
+		t.Errorf("digest %s", got)
+	}
+	o := *s
+	o.body, o.object, o.bytes = nil, make([]byte, 32), 99
+	d = o.digest(ref)
+	if got := hex.EncodeToString(d[:]); got != object {
+		t.Errorf("digest with an object %s", got)
+	}
+	if p := s.place(ref); p.Kind != "entry" || p.Name != "42" || p.Tenant != "acme" || p.Execution != "order-1" || p.Generation != ref.Generation {
+		t.Errorf("%+v", p)
+	}
+	for _, x := range []*stored{s, &o} {
+		back, ok := fromItem(x.toItem(ref.PK()))
+		if !ok || back.digest(ref) != x.digest(ref) || back.entry.Version != 42 || back.bytes != x.bytes {
+			t.Errorf("%+v does not come back: %+v", x, back)
+		}
+	}
+	for got, want := range map[string]string{
+		EntryKey("p", 42).SK:                          "j#00000000000000000042",
+		SlotKey("p", "0a", 7).SK:                      "op#0a#000007",
+		ReceiptKey("p", 5).SK:                         "receipt#00000000000000000005",
+		RegistryKey(ref).PK:                           "acme#~5",
+		RegistryKey(ref).SK:                           "order-1#00000001700000000000",
+		SelectorKey(ref, "tok").PK:                    "acme#~stok",
+		BodyObjectKey(ref, 42, [32]byte{1}):           "acme/e/order-1/1700000000000/journal/00000000000000000042-01" + strings.Repeat("00", 31),
+		SignalItemKey("p", 3, "n", "k").SK:            "sig#3#n#8254c329a92850f6d539dd376f4816ee",
+		StatusPartition("acme", "running", 3):         "acme#running#3",
+		WorkflowPartition("acme", "wf", 3):            "acme#wf#3",
+		ThreadPartition("acme", "case"):               "acme#case",
+		timeKey(1_700_000_000_123, "order-1"):         "001700000000123#order-1",
+		DuePartition(3):                               "~due#3",
+		RetainPartition(3):                            "~retain#3",
+		ObjectPrefix(ref):                             "acme/e/order-1/1700000000000/",
+		ArtifactObjectKey(ref, "d"):                   "acme/e/order-1/1700000000000/artifacts/d",
+		TimerKey("p", "lease").SK:                     "timer#lease",
+		string(TimerItem(ref, "wake", 1001)["ttl"].S): "2",
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestEntryVersion(t *testing.T) {
+	t.Parallel()
+	for sk, want := range map[string]int64{"j#00000000000000000001": 1, "j#09223372036854775807": 1<<63 - 1, "j#1": 0, "j#00000000000000000000": 0, "j#-0000000000000000001": 0,
+		"j#00000000000000000001x": 0, "head": 0, "j#99999999999999999999": 0, "j#+0000000000000000001": 0} {
+		v, ok := EntryVersion(sk)
+		if ok != (want > 0) || ok && v != want {
+			t.Errorf("%s: %d %v", sk, v, ok)
+		}
+	}
+}
+
+// A status is shown as it is, whatever stands there, and never taken for one
+// that is known.
+func TestParseHead(t *testing.T) {
+	t.Parallel()
+	base := store.Item{store.AttrPK: store.S("acme#e"), store.AttrSK: store.S(SKHead), HeadGeneration: store.N(5)}
+	for _, tt := range []struct {
+		status store.Value
+		want   execution.Status
+	}{{store.S("running"), "running"}, {store.S("dreaming"), "dreaming"}, {store.N(3), "3"}, {store.Value{Kind: store.KindNULL}, "null"}, {store.Value{}, "unknown"}, {store.S(""), "unknown"},
+		{store.Bool(true), "unknown"}, {store.B([]byte("running")), "unknown"}} {
+		it := store.Item{}
+		for k, v := range base {
+			it[k] = v
+		}
+		if tt.status.Kind != store.KindInvalid {
+			it[HeadStatus] = tt.status
+		}
+		h, ok := ParseHead(it)
+		if !ok || h.Status != tt.want || (h.RawStatus == "") != (tt.want == "running") {
+			t.Errorf("%+v: %+v", tt.status, h)
+		}
+	}
+	for _, k := range []store.Key{{PK: "acme#~1", SK: SKHead}, {PK: "acme#e", SK: "timer#lease"}, {PK: "acme", SK: SKHead}} {
+		if _, ok := ParseHead(store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK)}); ok {
+			t.Errorf("%v is no head", k)
+		}
+	}
+}
+
+// A system entry has no identity by which a repeat would find it: landed and
+// unheard it must be recognised by its bytes, or it stands there twice.
+func TestSystemEntriesLandOnce(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []execution.Kind{execution.KindHalted, execution.KindCheckpoint} {
+		for _, on := range []string{"put", "transact"} {
+			for _, effect := range []string{"landed", "lost", "unavailable"} {
+				w := newWorld(t)
+				j := w.process()
+				w.create(j, "e", `{}`, "w1")
+				w.faults(memory.Fault{On: on, Effect: effect})
+				got, err := j.step(context.Background(), "e", execution.Change{Kind: kind, System: true, Reason: "r"})
+				if err != nil || got.Handle.State.Version != 2 || len(w.history("e")) != 2 {
+					t.Errorf("%s %s %s: %v", kind, on, effect, err)
+				}
+				same(t, w.open(w.process(), "e"), got.Handle)
+			}
+		}
+	}
+}
