@@ -371,3 +371,34 @@ func TestSecretsAreRefusedAtTheDoor(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Get costs at most three requests, open operations or not.
+func TestGetCountsRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.create("e", func(r *api.CreateRequest) { r.Claim = &api.CreateClaim{Owner: "w", LeaseSeconds: 60} })
+	a := w.apply("e", k.Version, func(r *api.ApplyRequest) {
+		r.Fence, r.Operations = k.Fence, []api.OperationDeclaration{{Name: "pay", Args: js(`1`)}, {Name: "pay", Args: js(`2`)}}
+	})
+	o := &api.RecordOutcomeRequest{Common: w.common(), Execution: "e", Operation: a.Operations[1].Operation, Outcome: execution.OutcomeSucceeded, Result: js(`{"x":1}`)}
+	api.Identify(o)
+	if _, err := w.Ledger.RecordOutcome(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	for _, cold := range []bool{false, true} {
+		if cold {
+			w.Journal.Forget(tenant, "e")
+		}
+		w.e.Mark()
+		g := w.get("e")
+		if calls := w.e.Log(); len(calls) > 3 {
+			t.Errorf("cold %v: %+v", cold, calls)
+		}
+		if g.Operations[0].Evidence != nil || g.Operations[1].Evidence == nil || g.Operations[1].Evidence.Outcome != execution.OutcomeSucceeded {
+			t.Errorf("evidence %+v, %+v", g.Operations[0].Evidence, g.Operations[1].Evidence)
+		}
+		if g.LeaseRemainingMS == nil || *g.LeaseRemainingMS != 60_000 {
+			t.Errorf("lease %v", g.LeaseRemainingMS)
+		}
+	}
+}

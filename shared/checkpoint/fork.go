@@ -34,7 +34,7 @@ func (s *Service) Fork(ctx context.Context, r *api.ForkRequest) (*api.ForkReply,
 		}
 		return s.Carry(ctx, r)
 	}
-	h, err := s.open(ctx, r.Tenant, r.Execution, r.AtVersion)
+	h, err := s.open(ctx, r.Tenant, r.Execution, r.AtVersion, false)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 // bucket. Errors: NotFound, Deleted, HistoryPruned {floor}, Integrity (also for
 // a version beyond the tip), TooLarge when not even a header fits.
 func (s *Service) Get(ctx context.Context, r *api.GetRequest) (*api.GetReply, error) {
-	h, err := s.open(ctx, r.Tenant, r.Execution, r.Version)
+	h, err := s.open(ctx, r.Tenant, r.Execution, r.Version, r.Wants("operations"))
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +34,16 @@ func (s *Service) Get(ctx context.Context, r *api.GetRequest) (*api.GetReply, er
 	return out, nil
 }
 
-// open opens an execution with its head, at the tip or as of a version, and
+// open opens an execution with its head, at the tip (with the slots of open
+// operations, if asked) or as of a version, and
 // refuses one whose time is over.
-func (s *Service) open(ctx context.Context, t execution.TenantID, e execution.ExecutionID, version int64) (*journal.Handle, error) {
+func (s *Service) open(ctx context.Context, t execution.TenantID, e execution.ExecutionID, version int64, slots bool) (*journal.Handle, error) {
 	var h *journal.Handle
 	var err error
 	if version > 0 {
 		h, err = s.Journal.At(ctx, t, e, version)
 	} else {
-		h, err = s.Journal.Open(ctx, t, e, journal.OpenOptions{Head: true})
+		h, err = s.Journal.Open(ctx, t, e, journal.OpenOptions{Head: true, Slots: slots})
 	}
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func only(v *api.View, r *api.GetRequest) error {
 
 // History lists entries in version order, whatever the clocks said.
 func (s *Service) History(ctx context.Context, r *api.HistoryRequest) (*api.HistoryReply, error) {
-	h, err := s.open(ctx, r.Tenant, r.Execution, 0)
+	h, err := s.open(ctx, r.Tenant, r.Execution, 0, false)
 	if err != nil {
 		return nil, err
 	}

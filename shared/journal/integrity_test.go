@@ -516,6 +516,12 @@ func TestClosedAndPruned(t *testing.T) {
 	// Done: head gone, receipt lives, stubs stay an hour.
 	w.remove("acme#e", SKHead)
 	rk := ReceiptKey("acme#e", ref.Generation)
+	half := store.Item{store.AttrPK: store.S(rk.PK), store.AttrSK: store.S(rk.SK), HeadGeneration: store.N(ref.Generation), ReceiptState: store.S("deleting"), ReceiptLast: store.N(5)}
+	w.put(half)
+	early := creation("e", `{}`, "")
+	early.Reuse, early.Change.Request = true, request("too early")
+	_, _, err = j.Create(ctx, early)
+	wantCode(t, err, execution.Deleted, "in_progress")
 	receipt := store.Item{store.AttrPK: store.S(rk.PK), store.AttrSK: store.S(rk.SK), HeadGeneration: store.N(ref.Generation), ReceiptState: store.S(ReceiptDeleted), ReceiptLast: store.N(5),
 		HeadExpires: store.N(w.engine.Now().Add(time.Hour * 24).UnixMilli()), HeadCreateRequest: store.B(hash("create e"))}
 	w.put(receipt)

@@ -184,6 +184,12 @@ func TestMemoryDecidesNothing(t *testing.T) {
 	if got, err := b.step(ctx, "e", change(h, "2", `{"n":2}`)); err != nil || got.Handle.State.Version != 3 {
 		t.Fatalf("%v", err)
 	}
+	// A repeat in a process that has fallen behind says where the execution stands now.
+	r := change(h, "1", `{"n":1}`)
+	r.Expected = 1
+	if got, err := a.step(ctx, "e", r); err != nil || got.Replay == nil || got.Replay.Version != 2 || got.Handle.State.Version != 3 {
+		t.Fatalf("%+v %v", got, err)
+	}
 	// Suspended by b; a remembers running.
 	c := execution.Change{Kind: execution.KindSuspended, Wait: &execution.Wait{}, Fence: 1, HasFence: true}
 	if _, err := b.step(ctx, "e", c); err != nil {
@@ -613,6 +619,57 @@ func TestHeadAgainstJournal(t *testing.T) {
 		wantCode(t, err, execution.Integrity)
 		if n := len(w.items("acme#e")); n > 3 {
 			t.Errorf("%s: %d items", attr, n)
+		}
+	}
+}
+
+// What the fold forgets stands in its slot first; what stands there already
+// stays.
+func TestForgottenOperationsStandInTheirSlots(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, forgotten := range []int{3, 30} {
+		w := newWorld(t)
+		j := w.process()
+		j.SnapshotBytes = 1 << 30
+		h := w.create(j, "e", `{"text":"`+noise(rand.New(rand.NewPCG(1, 1)), 250<<10)+`"}`, "w1")
+		c := change(h, "many", `{"n":-1}`)
+		for i := range execution.MaxSettledMemory + forgotten {
+			c.Operations = append(c.Operations, execution.Declaration{Name: "op", Key: fmt.Sprint(i), Args: value(`7`)})
+		}
+		got, err := j.step(ctx, "e", c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops := got.Handle.State.OperationsInOrder()
+		c = change(got.Handle, "settled", `{"n":0}`)
+		for _, op := range ops {
+			c.Outcomes = append(c.Outcomes, execution.Settlement{Operation: op.ID, Outcome: execution.OutcomeFailed, Result: value(`null`), ProviderRef: "p"})
+		}
+		if got, err = j.step(ctx, "e", c); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := j.FillSlot(ctx, h.State.Ref, &Slot{Operation: ops[1].ID, Attempt: 1, Generation: h.State.Generation, Outcome: execution.OutcomeSucceeded, At: 3}, FillOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		j.SnapshotBytes = 1
+		h = w.apply(j, got.Handle, "forgets", `{"n":1}`)
+		same(t, w.open(w.process(), "e"), h)
+		if len(h.State.Settled) != execution.MaxSettledMemory || len(h.State.Forgotten) != 8*forgotten {
+			t.Fatalf("%d remembered, %d forgotten", len(h.State.Settled), len(h.State.Forgotten)/8)
+		}
+		slots, err := j.ReadAllSlots(ctx, h.State.Ref)
+		if err != nil || len(slots) != forgotten {
+			t.Fatalf("%d slots, %v", len(slots), err)
+		}
+		for i, op := range ops[:forgotten] {
+			want := execution.OutcomeFailed
+			if i == 1 {
+				want = execution.OutcomeSucceeded
+			}
+			if s := slots[op.ID][1]; s.Outcome != want || i != 1 && (s.Result == nil || s.ProviderRef != "p" || string(s.Args) != string(op.ArgsDigest[:])) || !h.State.MayBeForgotten(op.ID) {
+				t.Errorf("%d: %+v", i, s)
+			}
 		}
 	}
 }

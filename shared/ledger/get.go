@@ -63,14 +63,15 @@ func (l *Ledger) GetOperation(ctx context.Context, r *api.GetOperationRequest) (
 // Unabsorbed shows what the ledger holds about the current attempts of open
 // operations; those of which it holds nothing are left out. Results that are
 // kept in the bucket are left out too: get_operation gives them.
-func (l *Ledger) Unabsorbed(ctx context.Context, s *execution.State) (map[execution.OperationID]*api.SlotView, error) {
-	open := s.OpenOperations()
-	if len(open) == 0 {
-		return nil, nil
-	}
-	slots, err := l.Journal.GetSlots(ctx, s.Ref, open)
-	if err != nil {
-		return nil, err
+//
+// The handle's slots are used where it has them.
+func (l *Ledger) Unabsorbed(ctx context.Context, h *journal.Handle) (map[execution.OperationID]*api.SlotView, error) {
+	s, slots := h.State, h.Slots
+	if open := s.OpenOperations(); slots == nil && len(open) > 0 {
+		var err error
+		if slots, err = l.Journal.GetSlots(ctx, s.Ref, open); err != nil {
+			return nil, err
+		}
 	}
 	out := make(map[execution.OperationID]*api.SlotView, len(slots))
 	for id, slot := range slots {

@@ -61,7 +61,7 @@ func (b *Builder) View(ctx context.Context, h *journal.Handle, o Options) (*api.
 	var evidence map[execution.OperationID]*api.SlotView
 	if o.Evidence {
 		var err error
-		if evidence, err = b.Ledger.Unabsorbed(ctx, s); err != nil {
+		if evidence, err = b.Ledger.Unabsorbed(ctx, h); err != nil {
 			return nil, err
 		}
 	}
