@@ -44,7 +44,7 @@ var errMoved = errors.New("retention: the head has changed")
 // deletion goes on. A crash right after: the receipt is in the retain index, a
 // sweep goes on; readers and writers get Deleted.
 func (s *Service) close(ctx context.Context, ref execution.Ref, want why) (store.Item, error) {
-	for try := 0; try < retries; try++ {
+	for try := 0; try < closeTries; try++ {
 		tip, clock, err := s.Journal.ReadTip(ctx, ref)
 		if err != nil {
 			return nil, err
@@ -91,12 +91,16 @@ func (s *Service) close(ctx context.Context, ref execution.Ref, want why) (store
 				return nil, errors.Join(errMoved, err)
 			}
 		}
-		if err := s.pause(ctx, try, ref); err != nil {
+		if err := s.pause(ctx, min(try, 2), ref); err != nil {
 			return nil, err
 		}
 	}
 	return nil, busy(ref)
 }
+
+// closeTries bounds how often a closing meets a worker that writes one entry
+// after the other.
+const closeTries = 40
 
 // closable is the condition on the head of a closing transaction.
 func closable(h *journal.Head, want why) store.Cond {

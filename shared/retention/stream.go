@@ -8,6 +8,7 @@ import (
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
 // Removal says what took an item out of the table, as its stream record tells.
@@ -122,7 +123,7 @@ func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchRe
 	for _, raw := range records {
 		var r record
 		if err := json.Unmarshal(raw, &r); err != nil || r.Change.SequenceNumber == "" {
-			s.count("RetentionFailures", 1)
+			s.count(telemetry.RetentionFailures, 1)
 			continue
 		}
 		pk, sk, ok := r.key()

@@ -10,6 +10,7 @@ import (
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
 // backoff is when a work item that failed is tried again.
@@ -44,7 +45,9 @@ func (s *Service) Sweep(ctx context.Context, r *api.SweepRequest) (*api.SweepRep
 		e := execution.AsError(err)
 		out.Failures = append(out.Failures, api.Failure{Tenant: r.Tenant, Code: e.Code, Message: e.Message})
 	}
-	s.count("RetentionRemoved", float64(out.Removed))
+	if out.Removed > 0 {
+		s.count(telemetry.RetentionRemoved, float64(out.Removed))
+	}
 	return out, nil
 }
 
@@ -115,7 +118,7 @@ func (s *Service) failed(ctx context.Context, it store.Item, now int64, err erro
 	if s.Log != nil {
 		s.Log.WarnContext(ctx, "retention failed", "tenant", string(t), "execution", string(e), "item", k.SK, "code", string(failure.Code), "message", failure.Message)
 	}
-	s.count("RetentionFailures", 1)
+	s.count(telemetry.RetentionFailures, 1)
 	due := it.Int(journal.HeadRetainDue)
 	if _, err := s.update(ctx, execution.Ref{Tenant: t, Execution: e}, store.Update{Key: k, Cond: store.Eq(journal.HeadRetainDue, store.N(due)),
 		Actions: []store.Action{store.Set{Attr: journal.HeadRetainDue, Value: store.N(now + backoff)}}}); err != nil {
@@ -160,7 +163,7 @@ func (s *Service) judge(ctx context.Context, t execution.TenantID, e execution.E
 	}
 	if len(f.Holds) > 0 && h.Expired(now) || len(f.Holds) > 0 && d.Next == now+heldPoll {
 		s.log(ctx, "kept: held", "tenant", string(t), "execution", string(e), "holds", len(f.Holds))
-		s.count("RetentionHeld", 1)
+		s.count(telemetry.RetentionHeld, 1)
 	}
 	switch d.Do {
 	case Remove:

@@ -39,6 +39,12 @@ const (
 	Throttles = "Throttles"
 	// KeyErrors counts KeyUnavailable: a key was disabled, denied or missing.
 	KeyErrors = "KeyErrors"
+	// RetentionRemoved counts what a retention sweep removed or archived.
+	RetentionRemoved = "RetentionRemoved"
+	// RetentionFailures counts due work of retention that failed and was put off.
+	RetentionFailures = "RetentionFailures"
+	// RetentionHeld counts executions that were due and that holds keep.
+	RetentionHeld = "RetentionHeld"
 	// Contradictions counts final outcomes that contradict the one on record.
 	Contradictions = "Contradictions"
 )
