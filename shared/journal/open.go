@@ -128,7 +128,10 @@ func (j *Journal) openWithSlots(ctx context.Context, ref execution.Ref) (h *Hand
 		}
 		return nil
 	})
-	return h, ok && err == nil && h.Head.Generation == h.State.Generation && h.Head.Status != execution.StatusDeleting, err
+	if err != nil || !ok || h.Head.Generation != h.State.Generation || h.Head.Status == execution.StatusDeleting {
+		return nil, false, err
+	}
+	return h, true, j.bind(ctx, h.Head, j.Now(h))
 }
 
 func deleting(h *Head) error {
@@ -362,12 +365,15 @@ func (j *Journal) ReadHead(ctx context.Context, t execution.TenantID, e executio
 	if !ok {
 		return nil, c, integrity(ref, 0, "the head is no head")
 	}
-	if h.Expired(j.NowOf(c)) {
-		if h.Bound, err = j.HoldsOn(ctx, h); err != nil {
-			return nil, c, err
-		}
+	return h, c, j.bind(ctx, h, j.NowOf(c))
+}
+
+// bind reads which holds keep an execution whose time is over.
+func (j *Journal) bind(ctx context.Context, h *Head, now int64) (err error) {
+	if h.Expired(now) {
+		h.Bound, err = j.HoldsOn(ctx, h)
 	}
-	return h, c, nil
+	return err
 }
 
 // gone says why there is nothing: Deleted while a receipt lives, else NotFound.
