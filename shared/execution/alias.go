@@ -9,3 +9,16 @@ var aliasText = strings.NewReplacer("_", "_5f", ".", "_2e")
 // TenantAlias is the name of the tenant's alias of each function: the door
 // through which only that tenant can be spoken for (api.md, "Calling it").
 func TenantAlias(t TenantID) string { return "t-" + aliasText.Replace(string(t)) }
+
+var tenantText = strings.NewReplacer("_5f", "_", "_2e", ".")
+
+// TenantOfAlias gives the tenant whose alias has that name; false when it is
+// nobody's.
+func TenantOfAlias(alias string) (TenantID, bool) {
+	name, ok := strings.CutPrefix(alias, "t-")
+	t := TenantID(tenantText.Replace(name))
+	if !ok || CheckIdentifier("tenant", string(t), MaxTenant) != nil || TenantAlias(t) != alias {
+		return "", false
+	}
+	return t, true
+}

@@ -384,4 +384,12 @@ func TestHandoversAreCountedUntilProgress(t *testing.T) {
 	if x.s.Handovers != 0 {
 		t.Errorf("%d hand-overs after progress", x.s.Handovers)
 	}
+	// Giving it up in order is progress too: an agent that polls is no crash loop.
+	c := claim("w")
+	c.Handovers, c.Claim.Force = 1, "r"
+	x.do(c)
+	x.do(x.stepWith(func(c *Change) { c.Kind, c.Continue = KindContinued, &Continue{AfterSeconds: 60} }))
+	if x.s.Handovers != 0 {
+		t.Errorf("%d hand-overs after continue", x.s.Handovers)
+	}
 }

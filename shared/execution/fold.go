@@ -452,7 +452,7 @@ func (f *Folder) standing(e *Entry) {
 		s.Status, s.Wait, s.Handovers = StatusWaiting, b.Wait, 0
 	case KindContinued:
 		f.disown()
-		s.Continue = b.Continue
+		s.Continue, s.Handovers = b.Continue, 0
 	case KindCompleted:
 		f.disown()
 		s.Status, s.Completion, s.EndedAt = b.Complete.Outcome, b.Complete, e.At
