@@ -183,7 +183,7 @@ func (s *Service) forgotten(ctx context.Context, h *journal.Handle, r *api.Apply
 	known := map[execution.OperationID]*journal.Slot{}
 	keep := make([]execution.Declaration, 0, len(c.Operations))
 	for i, d := range c.Operations {
-		id := execution.Identify(h.State.IdentityRoot, taskOf(h.State, r.Task), d.Name, d.Key, d.Args)
+		id := h.State.OperationID(taskOf(h.State, r.Task), &d)
 		if h.State.Operation(id) != nil || !h.State.MayBeForgotten(id) {
 			keep = append(keep, d)
 			continue
@@ -361,7 +361,7 @@ func (s *Service) given(ctx context.Context, r *api.ApplyRequest, w *journal.Wri
 	}
 	out := make([]execution.Given, 0, len(r.Operations))
 	for _, d := range r.Operations {
-		id := execution.Identify(st.IdentityRoot, taskOf(then, r.Task), d.Name, d.Key, d.Args)
+		id := st.OperationID(taskOf(then, r.Task), &execution.Declaration{Name: d.Name, Key: d.Key, Args: d.Args})
 		op := st.Operation(id)
 		switch {
 		case len(fresh[id]) > 0:
