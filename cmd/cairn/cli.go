@@ -21,6 +21,7 @@ type commands struct {
 	Restore restoreCmd `cmd:"" help:"Bring an archived execution back."`
 	Delete  deleteCmd  `cmd:"" help:"Delete one execution, or everything of a thread, subject or label."`
 	Purge   purgeCmd   `cmd:"" help:"Delete everything of a tenant."`
+	Tenant  tenantCmd  `cmd:"" help:"Doors of tenants that do not trust each other: add, list, remove."`
 	Verify  verifyCmd  `cmd:"" help:"Check one execution or everything of a tenant; changes nothing."`
 	Replay  replayCmd  `cmd:"" help:"Delete again what receipts name, after a restore of the table."`
 	Limits  limitsCmd  `cmd:"" help:"Print every limit of the product."`

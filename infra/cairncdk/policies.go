@@ -120,9 +120,9 @@ func (c *Cairn) dataStatements(name string, w *wall) []awsiam.PolicyStatement {
 		objects = bucket + "/" + tenantTag + "/*"
 	}
 	statements := []awsiam.PolicyStatement{
-		allow("Items", tableActions[name], []*string{&table}, w.items()),
-		allow("Indexes", []string{"dynamodb:Query"}, c.indexArns(w != nil), w.items()),
-		allow("WrappedKeys", keyTableActions[name], []*string{&keyTable}, w.items()),
+		allow("Items", tableActions[name], []*string{&table}, w.items(name == Retention)),
+		allow("Indexes", []string{"dynamodb:Query"}, c.indexArns(w != nil), w.items(false)),
+		allow("WrappedKeys", keyTableActions[name], []*string{&keyTable}, w.items(false)),
 		allow("Objects", objectActions[name], []*string{&objects}, w.objects()),
 		allow("ListObjects", bucketActions[name], []*string{&bucket}, w.listing()),
 		allow("UnwrapTenantKeys", dataKeyActions[name], c.dataKeyArns(), w.dataKey()),

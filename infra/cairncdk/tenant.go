@@ -21,12 +21,18 @@ const tenantTag = "${aws:PrincipalTag/tenant}"
 // wall also demands that key and tag are there.
 type wall struct{}
 
-func (w *wall) items() map[string]any {
+// items also lets a function that may purge write the receipt of a purge, which
+// lies outside of the tenant, in one transaction with what it removes last.
+func (w *wall) items(purges bool) map[string]any {
 	if w == nil {
 		return nil
 	}
+	keys := []string{tenantTag, tenantTag + "#*"}
+	if purges {
+		keys = append(keys, "~purged")
+	}
 	return map[string]any{
-		"ForAllValues:StringLike": map[string]any{"dynamodb:LeadingKeys": []string{tenantTag, tenantTag + "#*"}},
+		"ForAllValues:StringLike": map[string]any{"dynamodb:LeadingKeys": keys},
 		"Null":                    map[string]any{"dynamodb:LeadingKeys": "false", "aws:PrincipalTag/tenant": "false"},
 	}
 }
@@ -79,8 +85,7 @@ func (c *Cairn) makeTenantRole(name string, function awsiam.Role) awsiam.Role {
 
 // acrossTenants is what a function does that belongs to no single tenant, when
 // everything else needs a tenant's session: find what is due in the indexes that
-// hold all tenants, and (retention) keep the receipts of purged tenants, which
-// lie outside the tenants' keys.
+// hold all tenants, and reach the items that are nobody's (package tenancy).
 func (c *Cairn) acrossTenants(name string) []awsiam.PolicyStatement {
 	if !mapped(name) {
 		return nil
@@ -95,14 +100,17 @@ func (c *Cairn) acrossTenants(name string) []awsiam.PolicyStatement {
 		allow("DueOfAllTenants", []string{"dynamodb:Query"}, shared, nil),
 		allow("MainTableAtRest", atRestActions, []*string{c.StorageKey.KeyArn()}, c.via("dynamodb")),
 	}
+	nobodys := []string{"dynamodb:GetItem"} // the store's clock
 	if name == Retention {
-		statements = append(statements, allow("PurgeReceipts", []string{"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"},
-			[]*string{c.Table.TableArn()}, map[string]any{
-				"ForAllValues:StringEquals": map[string]any{"dynamodb:LeadingKeys": []string{"~purged"}},
-				"Null":                      map[string]any{"dynamodb:LeadingKeys": "false"},
-			}))
+		// Receipts of purged tenants, and how far the round over all objects came: it
+		// sees their names (of all tenants), never their content.
+		nobodys = append(nobodys, "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query")
+		statements = append(statements, allow("NamesOfObjects", []string{"s3:ListBucketVersions"}, []*string{c.Bucket.BucketArn()}, nil))
 	}
-	return statements
+	return append(statements, allow("NobodysItems", nobodys, []*string{c.Table.TableArn()}, map[string]any{
+		"ForAllValues:StringLike": map[string]any{"dynamodb:LeadingKeys": []string{"~*"}},
+		"Null":                    map[string]any{"dynamodb:LeadingKeys": "false"},
+	}))
 }
 
 // AllowTrusted lets grantee invoke all functions by their plain names. It speaks

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,6 +25,7 @@ import (
 	"github.com/cairnstate/cairn/shared/store/awscall"
 	"github.com/cairnstate/cairn/shared/store/dynamo"
 	"github.com/cairnstate/cairn/shared/store/s3"
+	"github.com/cairnstate/cairn/shared/store/tenancy"
 )
 
 // Names of the variables.
@@ -33,16 +35,22 @@ const (
 	VarBucket   = "CAIRN_BUCKET"    // the bucket's name
 	VarDataKey  = "CAIRN_DATA_KEY"  // the KMS key (id or ARN) that wraps tenant keys
 	VarRegion   = "AWS_REGION"      // set by Lambda
+	// VarTenantRole is the ARN of the role under which data of a tenant is reached,
+	// in a session tagged with the tenant; "": with the process's own rights.
+	VarTenantRole = "CAIRN_TENANT_ROLE"
 	// The endpoint of a local engine; the SDK reads these by itself.
 	VarEndpoint   = "AWS_ENDPOINT_URL"
 	VarEndpointS3 = "AWS_ENDPOINT_URL_S3"
 )
+
+var roleARN = regexp.MustCompile(`^arn:[a-z-]+:iam::[0-9]{12}:role/.+$`)
 
 // Config is a complete configuration.
 type Config struct {
 	Table, KeyTable, Bucket, DataKey string
 	Region                           string
 	Endpoint, EndpointS3             string // "" means AWS
+	TenantRole                       string // "": no sessions
 }
 
 // Stores are the ready stores; safe for concurrent use.
@@ -63,6 +71,7 @@ func Load(getenv func(string) string) (Config, error) {
 	c := Config{
 		Table: getenv(VarTable), KeyTable: getenv(VarKeyTable), Bucket: getenv(VarBucket), DataKey: getenv(VarDataKey),
 		Region: getenv(VarRegion), Endpoint: getenv(VarEndpoint), EndpointS3: getenv(VarEndpointS3),
+		TenantRole: getenv(VarTenantRole),
 	}
 	var errs []error
 	for _, v := range []struct{ name, value string }{
@@ -74,6 +83,9 @@ func Load(getenv func(string) string) (Config, error) {
 	}
 	if c.Table != "" && c.Table == c.KeyTable {
 		errs = append(errs, &VarError{VarKeyTable, "names the main table"})
+	}
+	if c.TenantRole != "" && !roleARN.MatchString(c.TenantRole) {
+		errs = append(errs, &VarError{VarTenantRole, "is no ARN of a role"})
 	}
 	for _, v := range []struct{ name, value string }{{VarEndpoint, c.Endpoint}, {VarEndpointS3, c.EndpointS3}} {
 		if v.value == "" {
@@ -151,11 +163,19 @@ func (c Config) Open(ctx context.Context) (Stores, error) {
 func (c Config) Stores(cfg aws.Config) Stores {
 	// One clock for all: what any service says about the time holds for the others.
 	clock := awscall.NewClock(time.Now)
+	if c.TenantRole != "" {
+		cfg = cfg.Copy()
+		cfg.Credentials = newSessions(cfg, c.TenantRole)
+	}
 	tables := dynamo.NewClient(cfg)
-	return Stores{
+	stores := Stores{
 		Main:   dynamo.New(tables, c.Table, clock, nil),
 		Keys:   dynamo.New(tables, c.KeyTable, clock, nil),
 		Bucket: s3.New(s3.NewClient(cfg, c.S3), c.Bucket, clock, time.Now),
 		KMS:    kms.New(kms.NewClient(cfg), clock),
 	}
+	if c.TenantRole != "" {
+		stores = Stores{Main: tenancy.Table(stores.Main), Keys: tenancy.Table(stores.Keys), Bucket: tenancy.Bucket(stores.Bucket), KMS: boundKMS{stores.KMS}}
+	}
+	return stores
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/tenancy"
 )
 
 // Handler is a Lambda function's handler: JSON in, JSON out. Safe for
@@ -102,6 +103,9 @@ func (d *door) guarded(ctx context.Context, payload []byte) (action string, repl
 	}
 	if bound && alias != execution.TenantAlias(api.CommonOf(req).Tenant) {
 		return action, nil, execution.Invalid("tenant", "the invoked alias does not speak for this tenant")
+	}
+	if t := api.CommonOf(req).Tenant; t != "" {
+		ctx = tenancy.With(ctx, string(t))
 	}
 	do := d.verbs[action]
 	if do == nil {

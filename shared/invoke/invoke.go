@@ -35,9 +35,9 @@ var ErrNoRegion = errors.New("invoke: no AWS region (AWS_REGION)")
 // maxWait bounds one invocation: Lambda's own limit is 15 minutes.
 const maxWait = 16 * time.Minute
 
-// New makes a client. It asks nobody but, on AWS, for credentials as the SDK
-// finds them.
-func New(ctx context.Context, o Options) (*Client, error) {
+// AWS is the SDK's configuration for the functions there. It asks nobody but, on
+// AWS, for credentials as the SDK finds them.
+func AWS(ctx context.Context, o Options) (aws.Config, error) {
 	var opts []func(*awsconfig.LoadOptions) error
 	if o.Endpoint != "" {
 		opts = append(opts, awsconfig.WithBaseEndpoint(o.Endpoint), awsconfig.WithDefaultRegion("us-east-1"))
@@ -47,10 +47,19 @@ func New(ctx context.Context, o Options) (*Client, error) {
 	}
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("invoke: %w", err)
+		return cfg, fmt.Errorf("invoke: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, ErrNoRegion
+		return cfg, ErrNoRegion
+	}
+	return cfg, nil
+}
+
+// New makes a client; errors as AWS.
+func New(ctx context.Context, o Options) (*Client, error) {
+	cfg, err := AWS(ctx, o)
+	if err != nil {
+		return nil, err
 	}
 	return &Client{lambda.NewFromConfig(cfg, func(lo *lambda.Options) {
 		lo.Retryer = aws.NopRetryer{}

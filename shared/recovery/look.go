@@ -20,6 +20,13 @@ const (
 	parkedIt   moved = "parked"
 )
 
+// clockGrain is how much (ms) two readings of the store's time may differ that
+// were made at the same moment: the Date of an answer is in whole seconds, and
+// what has gone by since is added. Without it the ring of something that is due
+// now would be taken for an early one, and nobody would look before the sweep.
+// Leases and limits are judged exactly.
+const clockGrain = 999
+
 // look handles one execution whose alarm rang, whatever rang it. It decides on
 // the journal and the head as they are now, so that any number of repeats in any
 // order end in the same state. An error means that it stays due.
@@ -33,7 +40,7 @@ func (s *Service) look(ctx context.Context, t execution.TenantID, e execution.Ex
 	switch {
 	case !head.Status.Known(), head.Expired(now):
 		return nothing, nil // left alone: not ours to judge, or retention's
-	case head.DueAt == 0 || now < head.DueAt:
+	case head.DueAt == 0 || now+clockGrain < head.DueAt:
 		return nothing, nil // a late or repeated alarm
 	}
 	m, err := s.lookAt(ctx, h, now)
@@ -177,7 +184,7 @@ func (s *Service) lookAtParked(ctx context.Context, h *journal.Handle, now int64
 		if h, err = s.Journal.Open(ctx, h.State.Tenant, h.State.Execution, journal.OpenOptions{Head: true}); err != nil {
 			return nothing, err
 		}
-		if h.State.Version != w.Handle.State.Version || h.Head.DueAt == 0 || h.Head.DueAt > s.Journal.Now(h) {
+		if h.State.Version != w.Handle.State.Version || h.Head.DueAt == 0 || h.Head.DueAt > s.Journal.Now(h)+clockGrain {
 			return nothing, nil
 		}
 	}

@@ -87,7 +87,7 @@ func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchRe
 // whose target could not be reached has.
 func (s *Service) stillDue(ctx context.Context, t execution.TenantID, e execution.ExecutionID) bool {
 	head, clock, err := s.Journal.ReadHead(ctx, t, e)
-	return err != nil || head != nil && head.DueAt > 0 && head.DueAt <= s.Journal.NowOf(clock)
+	return err != nil || head != nil && head.DueAt > 0 && head.DueAt <= s.Journal.NowOf(clock)+clockGrain
 }
 
 // record is what recovery needs of a stream record.

@@ -80,16 +80,21 @@ func (t table) BatchGet(ctx context.Context, keys []store.Key, consistent bool) 
 	return t.inner.BatchGet(ctx, keys, consistent)
 }
 
-// bindItems binds a call about several keys, which all must have one owner.
+// bindItems binds a call about several keys, which all must have one owner or
+// be nobody's (a purge writes its receipt with the last item that it removes).
 func bindItems(ctx context.Context, call string, keys []store.Key) (context.Context, error) {
+	owner := ""
+	for _, k := range keys {
+		switch o := ownerOfItem(k.PK); {
+		case o == "" || o == owner:
+		case owner == "":
+			owner = o
+		default:
+			return nil, &store.Error{Call: call, Key: k.PK + "/" + k.SK, Kind: store.Denied, Code: "AnotherTenant"}
+		}
+	}
 	if len(keys) == 0 {
 		return ctx, nil
 	}
-	bound, err := bindItem(ctx, call, keys[0])
-	for _, k := range keys[1:] {
-		if err == nil && ownerOfItem(k.PK) != Of(bound) {
-			err = &store.Error{Call: call, Key: k.PK + "/" + k.SK, Kind: store.Denied, Code: "AnotherTenant"}
-		}
-	}
-	return bound, err
+	return Bind(ctx, call, keys[0].PK+"/"+keys[0].SK, owner)
 }

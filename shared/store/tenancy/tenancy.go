@@ -20,8 +20,9 @@ func Of(ctx context.Context) string {
 	return t
 }
 
-// bind gives the context for a call about a key of owner's; "" is nobody's.
-func bind(ctx context.Context, call, key, owner string) (context.Context, error) {
+// Bind gives the context for a call about a key of owner's; "" is nobody's. The
+// error, of kind Denied, says that the context is another tenant's.
+func Bind(ctx context.Context, call, key, owner string) (context.Context, error) {
 	switch have := Of(ctx); {
 	case owner == "":
 		return With(ctx, ""), nil
@@ -52,9 +53,9 @@ func ownerOfObject(key string) string {
 }
 
 func bindItem(ctx context.Context, call string, k store.Key) (context.Context, error) {
-	return bind(ctx, call, k.PK+"/"+k.SK, ownerOfItem(k.PK))
+	return Bind(ctx, call, k.PK+"/"+k.SK, ownerOfItem(k.PK))
 }
 
 func bindObject(ctx context.Context, call, key string) (context.Context, error) {
-	return bind(ctx, call, key, ownerOfObject(key))
+	return Bind(ctx, call, key, ownerOfObject(key))
 }

@@ -46,6 +46,28 @@ func TestWhoseCallsAre(t *testing.T) {
 	}
 }
 
+// A purge removes the tenant's last item and leaves its receipt outside.
+func TestNobodysItemBesideATenants(t *testing.T) {
+	t.Parallel()
+	e := memory.New(memory.Options{})
+	put := func(pk string) store.Write {
+		return store.Write{Put: &store.Put{Item: store.Item{store.AttrPK: store.S(pk), store.AttrSK: store.S("x")}}}
+	}
+	for _, c := range []struct {
+		keys []string
+		want store.ErrorKind
+	}{{[]string{"~purged", "acme"}, ""}, {[]string{"acme#e", "~purged"}, ""}, {[]string{"~purged", "globex"}, store.Denied}, {[]string{"acme", "~purged", "globex"}, store.Denied}} {
+		var in store.Transact
+		for _, k := range c.keys {
+			in.Writes = append(in.Writes, put(k))
+		}
+		_, err := tenancy.Table(e.Table(memory.Main)).Transact(tenancy.With(t.Context(), "acme"), in)
+		if store.KindOf(err) != c.want {
+			t.Errorf("%v: %v", c.keys, err)
+		}
+	}
+}
+
 // Every call of the ports refuses another tenant's key before it is sent.
 func TestEveryCallIsBound(t *testing.T) {
 	t.Parallel()
