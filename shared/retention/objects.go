@@ -1,10 +1,12 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,7 +104,6 @@ type round struct {
 	failed                bool
 	removed               int64
 	err                   error // the first that kept an execution from being judged
-	group                 *owner
 }
 
 // keep notes how far the round is; cursor "": it has ended.
@@ -120,46 +121,42 @@ func (r *round) keep(ctx context.Context, k store.Key, cursor string) error {
 	return err
 }
 
+// candidate is an object of age that no round has judged yet.
+type candidate struct {
+	ref        execution.Ref
+	area, name string
+	obj        store.ObjectInfo
+}
+
+// page judges a page of a listing and removes the orphans in it.
 func (r *round) page(ctx context.Context, objects []store.ObjectInfo) error {
-	var orphans []store.ObjectVersion
+	var aged []candidate
 	for _, o := range objects {
-		at := o.LastModified.UnixMilli()
-		if at <= r.horizon || at > r.now-ofAge {
+		if at := o.LastModified.UnixMilli(); at <= r.horizon || at > r.now-ofAge {
 			continue
 		}
-		ref, area, name, ok := parseObjectKey(o.Key)
-		if !ok {
-			continue
+		if ref, area, name, ok := parseObjectKey(o.Key); ok {
+			aged = append(aged, candidate{ref, area, name, o})
 		}
-		orphan, err := r.orphan(ctx, ref, area, name, o)
-		if err != nil {
-			if ctx.Err() != nil {
-				return journal.Fail(ctx.Err(), ref)
-			}
-			r.failed = true
-			if r.err == nil {
-				r.err = err
-			}
-			continue
-		}
-		if orphan {
-			orphans = append(orphans, store.ObjectVersion{Key: o.Key, VersionID: o.VersionID})
-		}
+	}
+	orphans, err := r.judge(ctx, aged)
+	if err != nil {
+		return err
 	}
 	// Lost or landed: the next round lists what is left, the horizon stays. A call
 	// is about one tenant's objects.
 	for len(orphans) > 0 {
-		t, _, _ := strings.Cut(orphans[0].Key, "/")
-		n := 1
-		for n < len(orphans) && strings.HasPrefix(orphans[n].Key, t+"/") {
-			n++
+		t := orphans[0].ref.Tenant
+		var versions []store.ObjectVersion
+		for len(orphans) > 0 && orphans[0].ref.Tenant == t {
+			versions = append(versions, store.ObjectVersion{Key: orphans[0].obj.Key, VersionID: orphans[0].obj.VersionID})
+			orphans = orphans[1:]
 		}
-		if err := r.s.deleteVersions(ctx, execution.Ref{Tenant: execution.TenantID(t)}, orphans[:n]); err != nil {
+		if err := r.s.deleteVersions(ctx, execution.Ref{Tenant: t}, versions); err != nil {
 			r.failed = true
 			return err
 		}
-		r.removed += int64(n)
-		orphans = orphans[n:]
+		r.removed += int64(len(versions))
 	}
 	return nil
 }
@@ -174,74 +171,105 @@ func parseObjectKey(key string) (ref execution.Ref, area, name string, ok bool) 
 	return execution.Ref{Tenant: execution.TenantID(p[0]), Execution: execution.ExecutionID(p[2]), Generation: g}, p[4], p[5], err == nil
 }
 
-// owner is what is known of the execution whose objects are being judged.
-type owner struct {
-	ref      execution.Ref
-	head     *journal.Head
-	gone     bool                // no such generation: whatever lies there is nobody's
-	skip     bool                // being deleted, or of an unknown status
-	accepted map[string]struct{} // nil: not read yet
-}
-
-func (r *round) owner(ctx context.Context, ref execution.Ref) (*owner, error) {
-	if r.group != nil && r.group.ref == ref {
-		return r.group, nil
+// judge gives those of the candidates that are orphans, by consistent reads of
+// heads, entries and folds. What cannot be judged stays and is noted (r.err); the
+// error is of the store.
+func (r *round) judge(ctx context.Context, all []candidate) ([]candidate, error) {
+	var keys []store.Key
+	for _, c := range all {
+		keys = append(keys, journal.HeadKey(c.ref.PK()))
+		if v, ok := bodyVersion(c); ok {
+			keys = append(keys, journal.EntryKey(c.ref.PK(), v))
+		}
 	}
-	h, _, err := r.s.Journal.ReadHead(ctx, ref.Tenant, ref.Execution)
+	found, err := r.s.getMany(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	o := &owner{ref: ref, head: h}
-	switch {
-	case h == nil, h.Generation != ref.Generation:
-		o.gone = true
-	case h.Status == execution.StatusDeleting, !h.Status.Known():
-		o.skip = true
+	var orphans []candidate
+	owners := map[execution.Ref]*owner{}
+	for _, c := range all {
+		o := owners[c.ref]
+		if o == nil {
+			o = newOwner(c.ref, found[journal.HeadKey(c.ref.PK())])
+			owners[c.ref] = o
+		}
+		orphan, err := r.orphan(ctx, o, c, found)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, journal.Fail(ctx.Err(), c.ref)
+		case err != nil:
+			o.skip, r.failed = true, true // the same for its other objects
+			if r.err == nil {
+				r.err = err
+			}
+		case orphan:
+			orphans = append(orphans, c)
+		}
 	}
-	r.group = o
-	return o, nil
+	return orphans, nil
 }
 
-// orphan judges one object of age, by consistent reads.
-func (r *round) orphan(ctx context.Context, ref execution.Ref, area, name string, obj store.ObjectInfo) (bool, error) {
-	o, err := r.owner(ctx, ref)
-	if err != nil || o.skip {
-		return false, err
+// owner is what is known of the execution whose objects are being judged.
+type owner struct {
+	ref      execution.Ref
+	bundled  int64
+	gone     bool                // no such generation: whatever lies there is nobody's
+	skip     bool                // being deleted, of an unknown status, or not readable
+	accepted map[string]struct{} // by the fold; nil: not read yet
+	results  map[string]struct{} // by the ledger; nil: not read yet
+}
+
+func newOwner(ref execution.Ref, head store.Item) *owner {
+	o := &owner{ref: ref}
+	h, ok := journal.ParseHead(head)
+	switch {
+	case head == nil, ok && h.Generation != ref.Generation:
+		o.gone = true
+	case !ok, h.Status == execution.StatusDeleting, !h.Status.Known():
+		o.skip = true
+	default:
+		o.bundled = h.Item.Int(headBundled)
 	}
-	if o.gone || obj.DeleteMarker {
-		return true, nil
+	return o
+}
+
+// bodyVersion is the version whose entry names an oversize body.
+func bodyVersion(c candidate) (int64, bool) {
+	if c.area != "journal" {
+		return 0, false
 	}
-	switch area {
-	case "views":
+	v, _, _ := strings.Cut(c.name, "-")
+	n, err := strconv.ParseInt(v, 10, 64)
+	return n, err == nil
+}
+
+func (r *round) orphan(ctx context.Context, o *owner, c candidate, found map[store.Key]store.Item) (bool, error) {
+	switch {
+	case o.skip:
+		return false, nil
+	case o.gone, c.obj.DeleteMarker, c.area == "views":
 		return true, nil
-	case "journal":
-		return r.unnamed(ctx, o, name)
-	case "artifacts":
-		if o.accepted == nil {
-			if o.accepted, err = r.s.accepted(ctx, ref); err != nil {
-				return false, err
-			}
-		}
-		_, named := o.accepted[name]
-		return !named, nil
+	case c.area == "journal":
+		return r.unnamed(ctx, o, c, found)
+	case c.area == "artifacts":
+		named, err := r.named(ctx, o, c.name)
+		return !named && err == nil, err
 	}
 	return false, nil
 }
 
 // unnamed reports a body that the entry of its version does not name; of a
 // version that was pruned or never written there is none.
-func (r *round) unnamed(ctx context.Context, o *owner, name string) (bool, error) {
-	v, digest, _ := strings.Cut(name, "-")
-	version, err := strconv.ParseInt(v, 10, 64)
-	if err != nil {
+func (r *round) unnamed(ctx context.Context, o *owner, c candidate, found map[store.Key]store.Item) (bool, error) {
+	v, ok := bodyVersion(c)
+	if !ok {
 		return false, nil
 	}
-	it, _, err := r.s.Table.Get(ctx, store.Get{Key: journal.EntryKey(o.ref.PK(), version), Consistent: true})
-	if err != nil {
-		return false, journal.Fail(err, o.ref)
-	}
-	if it == nil && version <= o.head.Item.Int(headBundled) {
-		if it, err = r.s.bundled(ctx, o.ref, version); err != nil {
+	it := found[journal.EntryKey(o.ref.PK(), v)]
+	if it == nil && v <= o.bundled {
+		var err error
+		if it, err = r.s.bundled(ctx, o.ref, v); err != nil {
 			return false, err
 		}
 	}
@@ -249,7 +277,67 @@ func (r *round) unnamed(ctx context.Context, o *owner, name string) (bool, error
 		return true, nil
 	}
 	f, ok := journal.EntryOf(o.ref, it)
+	_, digest, _ := strings.Cut(c.name, "-")
 	return !ok || f.Generation != o.ref.Generation || hex.EncodeToString(f.ObjectDigest) != digest, nil
+}
+
+// named reports whether the execution's newest state or its ledger names an
+// artifact.
+func (r *round) named(ctx context.Context, o *owner, digest string) (bool, error) {
+	if o.accepted == nil {
+		h, err := r.s.Journal.Open(ctx, o.ref.Tenant, o.ref.Execution, journal.OpenOptions{})
+		if err != nil {
+			return false, err
+		}
+		o.accepted = artifact.AcceptedDigests(h.State)
+	}
+	if _, ok := o.accepted[digest]; ok {
+		return true, nil
+	}
+	if o.results == nil {
+		var err error
+		if o.results, err = r.s.Journal.ResultRefs(ctx, o.ref); err != nil {
+			return false, err
+		}
+	}
+	_, ok := o.results[digest]
+	return ok, nil
+}
+
+// getMany reads items by key, consistently, a hundred of one tenant at a time;
+// absent ones are left out.
+func (s *Service) getMany(ctx context.Context, keys []store.Key) (map[store.Key]store.Item, error) {
+	found, byTenant := map[store.Key]store.Item{}, map[execution.TenantID]map[store.Key]struct{}{}
+	for _, k := range keys {
+		t := tenantOf(k)
+		if byTenant[t] == nil {
+			byTenant[t] = map[store.Key]struct{}{}
+		}
+		byTenant[t][k] = struct{}{}
+	}
+	for t, set := range byTenant {
+		left := slices.SortedFunc(maps.Keys(set), func(a, b store.Key) int { return cmp.Or(cmp.Compare(a.PK, b.PK), cmp.Compare(a.SK, b.SK)) })
+		for try := 0; len(left) > 0; {
+			n := min(len(left), store.MaxBatchGet)
+			items, again, _, err := s.Table.BatchGet(ctx, left[:n], true)
+			if err != nil {
+				return nil, journal.Fail(err, execution.Ref{Tenant: t})
+			}
+			for _, it := range items {
+				found[it.Key()] = it
+			}
+			if len(again) > 0 {
+				if try++; try > retries {
+					return nil, execution.Errorf(execution.Throttled, "the items could not be read whole")
+				}
+				if err := s.pause(ctx, try, execution.Ref{Tenant: t}); err != nil {
+					return nil, err
+				}
+			}
+			left = append(again, left[n:]...)
+		}
+	}
+	return found, nil
 }
 
 // bundled reads an archived entry's item; nil when the archive does not have it.
@@ -263,22 +351,6 @@ func (s *Service) bundled(ctx context.Context, ref execution.Ref, version int64)
 		return nil, err
 	}
 	return items[0], nil
-}
-
-// accepted are the artifacts that an execution's newest state or its ledger
-// names.
-func (s *Service) accepted(ctx context.Context, ref execution.Ref) (map[string]struct{}, error) {
-	h, err := s.Journal.Open(ctx, ref.Tenant, ref.Execution, journal.OpenOptions{})
-	if err != nil {
-		return nil, err
-	}
-	out := artifact.AcceptedDigests(h.State)
-	results, err := s.Journal.ResultRefs(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(out, results)
-	return out, nil
 }
 
 // uploads ends multipart uploads that were begun and never finished.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
@@ -115,7 +114,7 @@ func (s *Service) replan(ctx context.Context, k store.Key, now int64) (worked bo
 			return false, err
 		}
 		seen += max(len(rows), 1)
-		heads, err := s.heads(ctx, t, rows)
+		heads, err := s.heads(ctx, rows)
 		if err != nil {
 			return false, err
 		}
@@ -225,36 +224,21 @@ func (r *registry) next(ctx context.Context, n int) ([]execution.Ref, error) {
 }
 
 // heads reads the heads of registry rows whose generation still lives.
-func (s *Service) heads(ctx context.Context, t execution.TenantID, rows []execution.Ref) ([]*journal.Head, error) {
-	generation := map[string]int64{}
-	var keys []store.Key
+func (s *Service) heads(ctx context.Context, rows []execution.Ref) ([]*journal.Head, error) {
+	keys := make([]store.Key, 0, len(rows))
 	for _, ref := range rows {
-		if _, twice := generation[ref.PK()]; !twice {
-			keys = append(keys, journal.HeadKey(ref.PK()))
-		}
-		generation[ref.PK()] = max(ref.Generation, generation[ref.PK()])
+		keys = append(keys, journal.HeadKey(ref.PK()))
+	}
+	found, err := s.getMany(ctx, keys)
+	if err != nil {
+		return nil, err
 	}
 	var out []*journal.Head
-	for try := 0; len(keys) > 0; {
-		n := min(len(keys), store.MaxBatchGet)
-		items, left, _, err := s.Table.BatchGet(ctx, keys[:n], true)
-		if err != nil {
-			return nil, journal.Fail(err, execution.Ref{Tenant: t})
+	for _, ref := range rows {
+		h, ok := journal.ParseHead(found[journal.HeadKey(ref.PK())])
+		if ok && h.Generation == ref.Generation {
+			out = append(out, h)
 		}
-		for _, it := range items {
-			if h, ok := journal.ParseHead(it); ok && h.Generation == generation[h.PK()] {
-				out = append(out, h)
-			}
-		}
-		if len(left) > 0 {
-			if try++; try > retries {
-				return nil, execution.Errorf(execution.Throttled, "the heads could not be read whole")
-			}
-			if err := s.Journal.Sleep(ctx, time.Duration(try)*20*time.Millisecond); err != nil {
-				return nil, journal.Fail(err, execution.Ref{Tenant: t})
-			}
-		}
-		keys = append(left, keys[n:]...)
 	}
 	return out, nil
 }

@@ -207,7 +207,7 @@ func (p *purge) held(ctx context.Context) (count int64, held bool, err error) {
 			return 0, false, err
 		}
 		count += int64(len(rows))
-		heads, err := p.s.heads(ctx, p.r.Tenant, rows)
+		heads, err := p.s.heads(ctx, rows)
 		if err != nil {
 			return 0, false, err
 		}

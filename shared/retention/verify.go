@@ -101,12 +101,13 @@ func (s *Service) verifyObjects(ctx context.Context, t execution.TenantID, at st
 	if err != nil {
 		return journal.Fail(err, execution.Ref{Tenant: t})
 	}
-	r := &round{s: s, now: now}
+	var aged []candidate
+	var keys []store.Key
 	for _, o := range page.Objects {
 		if o.LastModified.UnixMilli() > now-ofAge || strings.HasPrefix(o.Key, journal.ReceiptsPrefix(t)) {
 			continue
 		}
-		ref, area, _, ok := parseObjectKey(o.Key)
+		ref, area, name, ok := parseObjectKey(o.Key)
 		if !ok {
 			ref, ok = parseArchiveKey(o.Key)
 			area = "archive"
@@ -115,12 +116,15 @@ func (s *Service) verifyObjects(ctx context.Context, t execution.TenantID, at st
 			out.Findings = append(out.Findings, api.VerifyFinding{Kind: findStray, Key: o.Key, Detail: "an object of no known kind"})
 			continue
 		}
-		owner, err := r.owner(ctx, ref)
-		if err != nil {
-			return err
-		}
-		if owner.gone || o.DeleteMarker {
-			out.Findings = append(out.Findings, api.VerifyFinding{Kind: findOrphan, Execution: ref.Execution, Key: o.Key, Detail: area + " of no execution"})
+		aged, keys = append(aged, candidate{ref, area, name, o}), append(keys, journal.HeadKey(ref.PK()))
+	}
+	heads, err := s.getMany(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for _, c := range aged {
+		if newOwner(c.ref, heads[journal.HeadKey(c.ref.PK())]).gone || c.obj.DeleteMarker {
+			out.Findings = append(out.Findings, api.VerifyFinding{Kind: findOrphan, Execution: c.ref.Execution, Key: c.obj.Key, Detail: c.area + " of no execution"})
 		}
 	}
 	if page.Cursor != "" {
@@ -383,13 +387,14 @@ func (c *checker) objects(ctx context.Context, h *journal.Head) error {
 	if !h.Status.Known() {
 		return nil
 	}
-	r := &round{s: c.s, now: c.now, group: &owner{ref: c.ref, head: h}}
+	r := &round{s: c.s, now: c.now}
 	in := store.ListObjects{Prefix: journal.ObjectPrefix(c.ref)}
 	for {
 		page, _, err := c.s.Bucket.Versions(ctx, in)
 		if err != nil {
 			return journal.Fail(err, c.ref)
 		}
+		var aged []candidate
 		for _, o := range page.Objects {
 			if o.LastModified.UnixMilli() > c.now-ofAge {
 				continue
@@ -399,17 +404,18 @@ func (c *checker) objects(ctx context.Context, h *journal.Head) error {
 				c.find(findStray, o.Key, "an object of no known kind")
 				continue
 			}
-			orphan, err := r.orphan(ctx, ref, area, name, o)
-			switch execution.CodeOf(err) {
-			case "":
-			case execution.Integrity, execution.KeyUnavailable:
-				continue // the journal itself was reported
-			default:
-				return err
-			}
-			if orphan {
-				c.find(findOrphan, o.Key, "nothing names it")
-			}
+			aged = append(aged, candidate{ref, area, name, o})
+		}
+		orphans, err := r.judge(ctx, aged)
+		if err != nil {
+			return err
+		}
+		for _, o := range orphans {
+			c.find(findOrphan, o.obj.Key, "nothing names it")
+		}
+		// What could not be judged: the journal itself was reported.
+		if code := execution.CodeOf(r.err); code != "" && code != execution.Integrity && code != execution.KeyUnavailable && code != execution.SchemaTooNew {
+			return r.err
 		}
 		if in.Cursor = page.Cursor; in.Cursor == "" {
 			return nil
