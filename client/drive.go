@@ -25,8 +25,9 @@ type DriveOptions struct {
 	Resume *jsonx.Value
 	// Supports are the schema versions that this build reads; nil: any.
 	Supports *api.Supports
-	// StuckAfter ends the work when no call of the run was made for so long; 0:
-	// ten minutes. Then the lease lapses and another worker takes over.
+	// StuckAfter ends the work when no call of the run (Progress is one) was made
+	// for so long; 0: ten minutes. Then the lease lapses and another worker takes
+	// over.
 	StuckAfter time.Duration
 	// Parallel bounds how many effects of one Do run at once; 0: 16.
 	Parallel int

@@ -78,7 +78,7 @@ func (e *UncertainError) Error() string {
 	return fmt.Sprintf("client: %d operations are uncertain", len(e.Operations))
 }
 
-type attempt struct {
+type attemptID struct {
 	operation execution.OperationID
 	number    int
 }
@@ -215,7 +215,7 @@ func (d *doing) declare(ctx context.Context, change api.Changes, rest []int) (un
 			made.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				if o, err := r.make(ctx, given, d.ops[i].Args, d.f); err != nil {
+				if o, err := r.attempt(ctx, given, d.ops[i].Args, d.f); err != nil {
 					d.fail(err)
 				} else {
 					d.set(i, o)
@@ -259,12 +259,12 @@ func (r *Run) remember(o Outcome) {
 func (r *Run) mayMake(given *api.OperationReply, op *api.OperationDeclaration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.effects[attempt{given.Operation, given.Attempt}]
+	e := r.effects[attemptID{given.Operation, given.Attempt}]
 	return e == nil || !e.made || op.OnUncertain == execution.SameKey || op.OnUncertain == execution.Always
 }
 
-// make starts and makes one attempt and sees to its outcome.
-func (r *Run) make(ctx context.Context, given *api.OperationReply, args *jsonx.Value, f EffectFunc) (Outcome, error) {
+// attempt starts and makes one attempt and sees to its outcome.
+func (r *Run) attempt(ctx context.Context, given *api.OperationReply, args *jsonx.Value, f EffectFunc) (Outcome, error) {
 	e, err := r.begin(given)
 	if err != nil {
 		return Outcome{}, err
@@ -307,7 +307,7 @@ func (r *Run) make(ctx context.Context, given *api.OperationReply, args *jsonx.V
 func (r *Run) begin(given *api.OperationReply) (*effect, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := attempt{given.Operation, given.Attempt}
+	at := attemptID{given.Operation, given.Attempt}
 	e := r.effects[at]
 	if e == nil {
 		e = &effect{}

@@ -38,7 +38,7 @@ type Run struct {
 	outcomes  []api.OutcomeReport
 	absorb    []api.SignalRef
 	artifacts []api.ArtifactRef
-	effects   map[attempt]*effect
+	effects   map[attemptID]*effect
 	refused   error // the functions said that this ownership is over
 }
 
@@ -46,7 +46,7 @@ func newRun(c *Client, id execution.ExecutionID, o DriveOptions, plan *api.Resum
 	r := &Run{client: c, id: id, options: o, keeper: k, fence: plan.Fence, plan: plan, store: sent, version: plan.Version, task: plan.Task, state: plan.State,
 		root:    execution.Ref{Tenant: c.Tenant(), Execution: id, Generation: plan.Generation},
 		inbox:   plan.Inbox,
-		settled: map[execution.OperationID]Outcome{}, effects: map[attempt]*effect{}}
+		settled: map[execution.OperationID]Outcome{}, effects: map[attemptID]*effect{}}
 	if plan.Tip != nil && plan.Tip.Fence == plan.Fence {
 		r.version = max(r.version, plan.Tip.Version)
 	}
@@ -195,6 +195,10 @@ func (r *Run) Poll(ctx context.Context) error {
 	r.forget(r.absorb)
 	return nil
 }
+
+// Progress says that the work is alive, for what takes longer than StuckAfter
+// without a call of the run's.
+func (r *Run) Progress() { r.keeper.Progress() }
 
 // Commit writes one step: the change, and everything that is still unwritten
 // (outcomes, taken signals, staged artifacts) in one entry. Of change the run

@@ -67,8 +67,8 @@ func (f *figures) missed() error {
 	return nil
 }
 
-// print shows all passes.
-func print(passes []crash, all map[crash]*figures) {
+// show prints all passes.
+func show(passes []crash, all map[crash]*figures) {
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
 	t.SetStyle(table.StyleLight)

@@ -58,7 +58,7 @@ func (c *command) run(ctx context.Context) error {
 		}
 		fmt.Printf("%-8s %d runs, %d messages: every state as expected, every effect executed once (%.1f s)\n", p, all[p].runs, all[p].messages, time.Since(began).Seconds())
 	}
-	print(passes, all)
+	show(passes, all)
 	return all[none].missed()
 }
 
