@@ -17,7 +17,7 @@ const module = "github.com/cairnstate/cairn/"
 // process. lambdacontext and events are data types of the runtime.
 var adapters = []string{
 	"shared/store/dynamo", "shared/store/s3", "shared/store/awscall", "shared/store/enginetest", "shared/seal/kms", "shared/config", "shared/invoke",
-	"shared/ledger/tool", "shared/recovery/aws", "client/awslambda", "cmd/", "functions/", "examples/",
+	"shared/ledger/tool", "shared/recovery/aws", "client/awslambda", "cmd/", "functions/", "examples/", "localstack/",
 }
 
 // What a package must not import: data flows handler -> service -> journal ->
