@@ -562,6 +562,10 @@ func TestClosedAndPruned(t *testing.T) {
 	w.advance(25 * time.Hour)
 	_, err = w.process().Open(ctx, tenant, "e", OpenOptions{})
 	wantCode(t, err, execution.NotFound)
+	third, _, err := w.process().Create(ctx, creation("e", `{}`, ""))
+	if err != nil || third.State.Version != 1 || third.State.Generation <= nh.State.Generation {
+		t.Errorf("%v", err)
+	}
 }
 
 func hash(id string) []byte { h := request(id).Hash; return h[:] }

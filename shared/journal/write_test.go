@@ -258,6 +258,7 @@ func TestValidationWindow(t *testing.T) {
 		t.Errorf("%v %v", replayed, err)
 	}
 	h := w.create(w.process(), "renewed", `{}`, "w1")
+	w.advance(10 * time.Second)
 	j = w.between("update", func() { w.advance(store.Window + time.Second) })
 	if r, err := j.Renew(ctx, tenant, "renewed", "w1", h.State.Fence, 60); err != nil || r.Head.LeaseExpiresAt != w.engine.Now().UnixMilli()+60_000 {
 		t.Errorf("%+v %v", r, err)
@@ -599,6 +600,38 @@ func TestRenew(t *testing.T) {
 	wantCode(t, err, execution.Integrity)
 }
 
+// A renewal holds only for the head as it was read, in each of these by itself.
+func TestRenewAgainstTheHeadAsRead(t *testing.T) {
+	t.Parallel()
+	for attr, v := range map[string]store.Value{HeadStatus: store.S("halted"), HeadOwner: store.S("w9"), HeadFence: store.N(9)} {
+		w := newWorld(t)
+		h := w.create(w.process(), "e", `{}`, "w1")
+		w.advance(10 * time.Second)
+		j := w.between("update", func() {
+			hd := w.items("acme#e")[SKHead]
+			hd[attr] = v
+			w.put(hd)
+		})
+		_, err := j.Renew(context.Background(), tenant, "e", "w1", h.State.Fence, 60)
+		wantCode(t, err, execution.LeaseLost)
+		if got := w.items("acme#e")[SKHead].Int(HeadLeaseExpires); got != h.State.TipAt+60_000 {
+			t.Errorf("%s: the lease was moved", attr)
+		}
+	}
+	// An earlier self of the same name, superseded between its read and its write.
+	w := newWorld(t)
+	h := w.create(w.process(), "e", `{}`, "w1")
+	j := w.between("update", func() {
+		c := claiming("w1", "n2")
+		c.Claim.Supersede = true
+		if _, err := w.process().Claim(context.Background(), tenant, "e", c, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	_, err := j.Renew(context.Background(), tenant, "e", "w1", h.State.Fence, 600)
+	wantCode(t, err, execution.LeaseLost)
+}
+
 // A head that does not belong to its journal is damage, not a race.
 func TestHeadAgainstJournal(t *testing.T) {
 	t.Parallel()
@@ -621,6 +654,16 @@ func TestHeadAgainstJournal(t *testing.T) {
 			t.Errorf("%s: %d items", attr, n)
 		}
 	}
+	// The lease on a head of another fence says nothing about this owner.
+	w := newWorld(t)
+	j := w.process()
+	w.create(j, "e", `{}`, "w1")
+	w.advance(61 * time.Second)
+	hd := w.items("acme#e")[SKHead]
+	hd[HeadFence], hd[HeadLeaseExpires] = store.N(77), store.N(w.engine.Now().Add(time.Hour).UnixMilli())
+	w.put(hd)
+	_, err := j.Claim(context.Background(), tenant, "e", claiming("w2", ""), nil)
+	wantCode(t, err, execution.Integrity)
 }
 
 // What the fold forgets stands in its slot first; what stands there already
