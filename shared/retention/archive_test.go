@@ -339,6 +339,32 @@ func TestHistoryRule(t *testing.T) {
 	}
 }
 
+// TestHistoryRuleAfterRestore: kept versions may lie in the archive.
+func TestHistoryRuleAfterRestore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"history": fields{"keep": "versions", "n": 5}})
+	w.rich("e", fields{"policy": "p"})
+	w.complete("e")
+	w.ok("retention", "archive", fields{"execution": "e"})
+	w.ok("retention", "restore", fields{"execution": "e"})
+	tip := int(w.get("e")["version"].(float64))
+	w.advance(3 * 24 * time.Hour)
+	w.settle()
+	for v := 1; v <= tip; v++ {
+		want := execution.Code("")
+		if v <= tip-5 {
+			want = execution.HistoryPruned
+		}
+		if c := w.code("checkpoint", "get", fields{"execution": "e", "version": v}); c != want {
+			t.Errorf("version %d of %d: %q, want %q", v, tip, c, want)
+		}
+	}
+	if f := w.findings(fields{"execution": "e"}); len(f) > 0 {
+		t.Errorf("findings: %v", f)
+	}
+}
+
 func TestHistoryRuleByDays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store/memory"
 )
 
@@ -61,6 +62,15 @@ func populated(t testing.TB, old bool) *world {
 func TestDeleteReachesEverything(t *testing.T) {
 	t.Parallel()
 	w := populated(t, false)
+	w = edited(t, w, func(d *memory.Dump) {
+		d.Uploads = append(d.Uploads, memory.Upload{Key: journal.ObjectPrefix(ref(w, "e")) + "artifacts/half", UploadID: "u1", Started: w.engine.Now()})
+		for i := range d.Objects { // an older version below a marker
+			if strings.HasPrefix(d.Objects[i].Key, "bank/e/e/") {
+				d.Objects = append(d.Objects, memory.Object{Key: d.Objects[i].Key, DeleteMarker: true})
+				break
+			}
+		}
+	})
 	oi, oo := others(w)
 	gone := ref(w, "e")
 	r := w.ok("retention", "delete", fields{"execution": "e", "reason": "asked for"})
@@ -80,8 +90,8 @@ func TestDeleteReachesEverything(t *testing.T) {
 			t.Errorf("left: %s", k)
 		}
 	}
-	if got := of(w.objects(), "bank/e/e/"); len(got) > 0 {
-		t.Errorf("objects left: %v", got)
+	if got := of(w.objects(), "bank/e/e/"); len(got) > 0 || len(w.engine.Dump().Uploads) > 0 {
+		t.Errorf("objects left: %v, uploads %v", got, w.engine.Dump().Uploads)
 	}
 	for k, v := range w.items() {
 		if strings.HasPrefix(k, "bank#~s") && strings.Contains(k, fmt.Sprintf("/e#%020d", gone.Generation)) {

@@ -26,15 +26,10 @@ func (s *Service) prune(ctx context.Context, h *journal.Head, rule *api.HistoryR
 	if tip.Generation != h.Generation || tip.Stub || tip.Closing {
 		return false, errMoved
 	}
-	low := max(h.Floor, h.FirstVersion, 1)
-	floor := max(low, h.Item.Int(headBundled)+1)
-	switch rule.Keep {
-	case "versions":
-		floor = max(floor, tip.Version-rule.N+1)
-	case "days":
-		if floor, err = s.standingAt(ctx, h.Ref, floor, tip.Version, now-rule.N*day); err != nil {
-			return false, err
-		}
+	low, bundled := max(h.Floor, h.FirstVersion, 1), h.Item.Int(headBundled)
+	floor, err := s.keptFrom(ctx, h, rule, low, bundled, tip.Version, now)
+	if err != nil {
+		return false, err
 	}
 	if floor > low {
 		same := store.Cond(store.Absent{Attr: journal.HeadFloor})
@@ -53,6 +48,9 @@ func (s *Service) prune(ctx context.Context, h *journal.Head, rule *api.HistoryR
 			return false, err
 		}
 	}
+	if floor <= bundled { // served from the archive: nothing of it lies in the table
+		return false, s.looked(ctx, h, now, false)
+	}
 	base, err := s.entry(ctx, h.Ref, floor)
 	if err != nil {
 		return false, err
@@ -62,6 +60,23 @@ func (s *Service) prune(ctx context.Context, h *journal.Head, rule *api.HistoryR
 		return false, err
 	}
 	return gone > 0, s.looked(ctx, h, now, more)
+}
+
+// keptFrom is the oldest version that the rule keeps. Times of archived entries
+// are not looked up: while none in the table is old enough, the floor stays.
+func (s *Service) keptFrom(ctx context.Context, h *journal.Head, rule *api.HistoryRule, low, bundled, tip, now int64) (int64, error) {
+	switch rule.Keep {
+	case "versions":
+		return max(low, tip-rule.N+1), nil
+	case "days":
+		from, at := max(low, bundled+1), now-rule.N*day
+		f, err := s.entry(ctx, h.Ref, from)
+		if err != nil || f.At > at {
+			return low, err
+		}
+		return s.standingAt(ctx, h.Ref, from, tip, at)
+	}
+	return low, nil
 }
 
 // looked notes that the history rule was applied and plans the next look; more:
