@@ -48,14 +48,14 @@ func TestExamples(t *testing.T) {
 	if len(machines) != 1 {
 		t.Fatalf("machines %v", machines)
 	}
-	definition := synth.Text(machine.Properties["DefinitionString"])
+	definition := synth.Text(result.Resources[machines[0]].Properties["DefinitionString"])
 	for _, name := range []string{"${Checkpoint.Arn}", "${Recover.Arn}", "JSONata", ".waitForTaskToken"} {
 		if !strings.Contains(definition, name) {
 			t.Errorf("the definition has no %s", name)
 		}
 	}
-	for _, r := range result.OfType("AWS::Lambda::Function") {
-		if strings.Contains(synth.Text(r.Properties["Environment"]), "CAIRN_EXAMPLE_FUSE") {
+	for _, name := range result.OfType("AWS::Lambda::Function") {
+		if strings.Contains(synth.Text(result.Resources[name].Properties["Environment"]), "CAIRN_EXAMPLE_FUSE") {
 			t.Error("a fuse is laid without being asked for")
 		}
 	}
