@@ -169,9 +169,6 @@ func (j *Journal) openSlot(ctx context.Context, ref execution.Ref, it store.Item
 	if err := json.Unmarshal(plain, &b); err != nil {
 		return nil, integrity(ref, 0, "a slot's body is no record")
 	}
-	if b.Result == nil && bytes.Contains(plain, []byte(`"r":null`)) {
-		b.Result = jsonx.NewNull() // encoding/json makes no difference between null and absent
-	}
 	s.Reason, s.ProviderRef, s.Result, s.ResultRef, s.Actor, s.Source = b.Reason, b.ProviderRef, b.Result, b.ResultRef, b.Actor, b.Source
 	return s, nil
 }
