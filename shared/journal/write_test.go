@@ -779,6 +779,24 @@ func TestSlots(t *testing.T) {
 	if err != nil || got[6].Result == nil || got[7].Result != nil {
 		t.Errorf("%+v %v", got, err)
 	}
+	// Contradictions are kept once each, beside the first outcome.
+	for n, first := range []bool{true, false} {
+		did, err := j.Contradict(ctx, ref, slot(execution.OutcomeFailed, 1), []byte{1}, FillOptions{})
+		if err != nil || did != first {
+			t.Errorf("contradiction %d: first %v, %v", n, did, err)
+		}
+	}
+	if did, err := j.Contradict(ctx, ref, slot(execution.OutcomeRejected, 1), []byte{2}, FillOptions{}); err != nil || !did {
+		t.Errorf("another contradiction: %v %v", did, err)
+	}
+	got, err = j.ReadSlots(ctx, ref, op)
+	if s := got[1]; err != nil || s.Outcome != execution.OutcomeSucceeded || !s.Contradicted || len(s.Contradictions) != 2 || s.Contradictions[0].Outcome != execution.OutcomeFailed {
+		t.Errorf("%+v %v", got[1], err)
+	}
+	_, err = j.Contradict(ctx, ref, slot(execution.OutcomeFailed, 4), []byte{1}, FillOptions{}) // another generation's slot
+	wantCode(t, err, execution.Deleted)
+	_, err = j.Contradict(ctx, ref, slot(execution.OutcomeFailed, 5), []byte{1}, FillOptions{Callback: []byte("b")})
+	wantCode(t, err, execution.RequestMismatch)
 	// Too late a validation is refused.
 	_, _, err = j.FillSlot(ctx, ref, slot(execution.OutcomeSucceeded, 8), FillOptions{ValidatedAt: w.engine.Now().Add(-store.Window - time.Second)})
 	wantCode(t, err, execution.Unavailable)
