@@ -247,7 +247,7 @@ var rows = []row{
 func TestStruckAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for _, r := range rows {
-		for _, effect := range []string{"lost", "landed", "throttle", "unavailable", "crash_before", "crash_after"} {
+		for _, effect := range []string{"lost", "landed", "throttle", "crash_before", "crash_after"} {
 			t.Run(r.name+"/"+effect, func(t *testing.T) {
 				t.Parallel()
 				strike(t, r, effect)

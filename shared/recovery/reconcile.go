@@ -133,6 +133,10 @@ func (s *Service) absorb(ctx context.Context, rd *round) (*journal.Written, erro
 			rd.concede(won.found)
 			continue
 		}
+		if err == nil && w.Proposal != nil && w.Proposal.Contradictions > 0 {
+			s.count(telemetry.Contradictions, float64(w.Proposal.Contradictions))
+			s.emit(ctx, "contradiction", w.Handle.State.Ref, map[string]any{"contradictions": w.Proposal.Contradictions})
+		}
 		return w, err
 	}
 	return nil, execution.Errorf(execution.Unavailable, "outcomes keep arriving: repeat the same request").With("execution", string(rd.execution))
@@ -176,22 +180,7 @@ func (s *Service) absorbStep(h *journal.Handle, rd *round) (*journal.Step, error
 	if len(p.Slots) > 0 {
 		step.Before = func(ctx context.Context) error { return s.settleSlots(ctx, h, p.Slots) }
 	}
-	if p.Contradictions > 0 {
-		step.Before = s.telling(step.Before, h, p.Contradictions)
-	}
 	return step, nil
-}
-
-// telling reports contradictions when the entry that holds them is written.
-func (s *Service) telling(before func(context.Context) error, h *journal.Handle, n int) func(context.Context) error {
-	return func(ctx context.Context) error {
-		s.count(telemetry.Contradictions, float64(n))
-		s.emit(ctx, "contradiction", h.State.Ref, map[string]any{"contradictions": n})
-		if before == nil {
-			return nil
-		}
-		return before(ctx)
-	}
 }
 
 // learned reports whether a proposal says anything that the fold does not have.
