@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/cairnstate/cairn/shared/seal"
@@ -98,23 +97,9 @@ func Load(getenv func(string) string) (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// AWS is the SDK's configuration: credentials and the rest as the SDK finds
-// them in its own variables and files.
-func (c Config) AWS(ctx context.Context) (aws.Config, error) {
-	opts := []func(*awsconfig.LoadOptions) error{awsconfig.WithRegion(c.Region)}
-	if c.Endpoint != "" {
-		opts = append(opts, awsconfig.WithBaseEndpoint(c.Endpoint))
-	}
-	cfg, err := awsconfig.LoadDefaultConfig(ctx, opts...)
-	if err != nil {
-		return aws.Config{}, fmt.Errorf("config: AWS: %w", err)
-	}
-	return cfg, nil
-}
-
 // Lambda is the SDK's configuration inside a Lambda process: credentials stand in
-// its environment for as long as it lives. It links none of the ways in which a
-// person signs in, which AWS does.
+// its environment for as long as it lives. (The SDK's own loader would link all the
+// ways in which a person signs in, which costs a function size and time.)
 func (c Config) Lambda(getenv func(string) string) aws.Config {
 	cfg := aws.Config{Region: c.Region, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		cr := aws.Credentials{AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"), SessionToken: getenv("AWS_SESSION_TOKEN"), Source: "environment"}
@@ -149,17 +134,8 @@ func loopback(endpoint string) bool {
 	return u.Hostname() == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// Open makes the stores. It asks nobody; the first call on a store finds out
-// whether it is there.
-func (c Config) Open(ctx context.Context) (Stores, error) {
-	cfg, err := c.AWS(ctx)
-	if err != nil {
-		return Stores{}, err
-	}
-	return c.Stores(cfg), nil
-}
-
-// Stores makes the stores with the SDK's configuration given.
+// Stores makes the stores with the SDK's configuration given. It asks nobody; the
+// first call on a store finds out whether it is there.
 func (c Config) Stores(cfg aws.Config) Stores {
 	// One clock for all: what any service says about the time holds for the others.
 	clock := awscall.NewClock(time.Now)

@@ -98,9 +98,7 @@ func TestOpenIsQuick(t *testing.T) {
 	best := time.Hour
 	for range 5 { // the machine may be busy
 		start := time.Now()
-		if _, err := c.Open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_ = c.Stores(c.Lambda(func(name string) string { return env[name] }))
 		best = min(best, time.Since(start))
 	}
 	if best > 12*time.Millisecond {
@@ -115,8 +113,6 @@ func TestOpenOnEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("AWS_ACCESS_KEY_ID", creds.AccessKeyID)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", creds.SecretAccessKey)
 	c, err := load(map[string]string{
 		"CAIRN_TABLE": e.Config.Table, "CAIRN_KEY_TABLE": e.Config.KeyTable, "CAIRN_BUCKET": e.Config.Bucket, "CAIRN_DATA_KEY": e.Config.DataKey,
 		"AWS_REGION": e.Config.Region, "AWS_ENDPOINT_URL": e.Config.Endpoint,
@@ -124,10 +120,9 @@ func TestOpenOnEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := c.Stores(c.Lambda(func(name string) string {
+		return map[string]string{"AWS_ACCESS_KEY_ID": creds.AccessKeyID, "AWS_SECRET_ACCESS_KEY": creds.SecretAccessKey}[name]
+	}))
 	k := store.Key{PK: enginetest.Tenant(t) + "#x", SK: "a"}
 	for name, table := range map[string]store.Table{"main": s.Main, "keys": s.Keys} {
 		if it, meta, err := table.Get(t.Context(), store.Get{Key: k, Consistent: true}); err != nil || it != nil || meta.Date.IsZero() {

@@ -20,7 +20,8 @@ type line struct {
 // say notes what a person does.
 func (d *demo) say(who, what string) { d.notes = append(d.notes, line{time.Now(), who, what}) }
 
-// timeline prints what people, machines and the case itself did, in order.
+// timeline prints what people and machines did, in order, and what the case says
+// of itself.
 func (d *demo) timeline(ctx context.Context) error {
 	lines := slices.Clone(d.notes)
 	machines, err := d.Machines(ctx, d.id)
@@ -34,17 +35,12 @@ func (d *demo) timeline(ctx context.Context) error {
 		}
 		lines = append(lines, of...)
 	}
-	entries, err := d.entries(ctx)
-	if err != nil {
-		return err
-	}
-	lines = append(lines, entries...)
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
 	fmt.Println()
 	for _, l := range lines {
 		fmt.Printf("%8.2fs  %-13s %s\n", l.at.Sub(lines[0].at).Seconds(), l.who, l.what)
 	}
-	return nil
+	return d.journal(ctx)
 }
 
 // machine tells what one machine did.
@@ -76,23 +72,19 @@ func (d *demo) machine(ctx context.Context, name string, m *stepfunctions.Machin
 	return lines, nil
 }
 
-// entries are the case's own history.
-func (d *demo) entries(ctx context.Context) ([]line, error) {
-	var lines []line
+// journal prints the case's own history.
+func (d *demo) journal(ctx context.Context) error {
+	fmt.Println("\nthe case's journal:")
 	for cursor := ""; ; {
 		page, err := d.History(ctx, &api.HistoryRequest{Execution: d.id, Cursor: cursor})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, e := range page.Entries {
-			what := fmt.Sprintf("version %d: %s", e.Version, e.Kind)
-			if e.Note != "" {
-				what += ", " + e.Note
-			}
-			lines = append(lines, line{time.UnixMilli(e.At.Millis()), "case", what})
+			fmt.Printf("%9d  %-11s %s\n", e.Version, e.Kind, e.Note)
 		}
 		if cursor = page.Cursor; cursor == "" {
-			return lines, nil
+			return nil
 		}
 	}
 }
