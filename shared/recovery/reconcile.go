@@ -130,7 +130,7 @@ func (s *Service) absorb(ctx context.Context, rd *round) (*journal.Written, erro
 		w, err := s.writeFrom(ctx, rd.tenant, rd.execution, rd.owned, func(h *journal.Handle) (*journal.Step, error) { return s.absorbStep(h, rd) })
 		var won *slotsWon
 		if errors.As(err, &won) {
-			rd.concede(won.found)
+			rd.concede(won)
 			continue
 		}
 		if err == nil && w.Proposal != nil && w.Proposal.Contradictions > 0 {
@@ -222,8 +222,13 @@ func awaited(st *execution.State, ts []execution.Settlement) bool {
 }
 
 // slotsWon are outcomes that stood in slots where not_executed or abandoned was
-// to be written.
-type slotsWon struct{ found []execution.Settlement }
+// to be written. undecided are those that settle nothing by themselves (a
+// rejection of one of several sendings, or where only a verdict leads out): with
+// them a person's verdict is what decides, in the words of the slot.
+type slotsWon struct {
+	found     []execution.Settlement
+	undecided map[execution.OperationID]bool
+}
 
 func (*slotsWon) Error() string { return "recovery: slots hold other outcomes" }
 
@@ -238,23 +243,34 @@ func (s *Service) settleSlots(ctx context.Context, h *journal.Handle, ts []execu
 		got[f.Operation] = f
 	}
 	var won []execution.Settlement
+	undecided := map[execution.OperationID]bool{}
 	for _, t := range ts {
 		f, ok := got[t.Operation]
 		if !ok { // the slot let nothing in: what was to be proved is not
 			won = append(won, execution.Settlement{Operation: t.Operation, Attempt: t.Attempt})
 		} else if f.Outcome != t.Outcome {
 			won = append(won, f)
+			op := h.State.Operations[t.Operation]
+			undecided[t.Operation] = f.Outcome == execution.OutcomeRejected || op != nil && op.NeedsReview
 		}
 	}
 	if len(won) > 0 {
-		return &slotsWon{won}
+		return &slotsWon{won, undecided}
 	}
 	return nil
 }
 
 // concede replaces what was said about attempts by what their slots hold.
-func (rd *round) concede(found []execution.Settlement) {
-	for _, t := range found {
+func (rd *round) concede(won *slotsWon) {
+	for _, t := range won.found {
+		verdict := slices.IndexFunc(rd.evidence, func(ev execution.Evidence) bool {
+			return ev.Operation == t.Operation && ev.Finding == execution.Decided
+		})
+		if verdict >= 0 && won.undecided[t.Operation] {
+			ev := &rd.evidence[verdict]
+			ev.Outcome, ev.ProviderRef, ev.Result, ev.ResultRef = t.Outcome, t.ProviderRef, t.Result, t.ResultRef
+			continue
+		}
 		rd.evidence = slices.DeleteFunc(rd.evidence, func(ev execution.Evidence) bool {
 			return ev.Operation == t.Operation && (ev.Finding == execution.Decided || ev.Finding == execution.NotFoundFinding || ev.Finding == execution.Found && ev.Outcome == execution.OutcomeNotExecuted)
 		})

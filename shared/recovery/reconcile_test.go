@@ -273,6 +273,29 @@ func TestSlotWins(t *testing.T) {
 	}
 }
 
+// A verdict leads out also where the slot holds what settles nothing by itself: a
+// rejection of one of several sendings. It counts as what the slot says.
+func TestVerdictOverRejection(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []string{"not_executed", "abandoned"} {
+		k := newKit(t)
+		k.workflow(m{"resolvers": nil})
+		_, f := k.owned("e1")
+		op := k.declare("e1", f, m{"on_uncertain": "always"})["operation"].(string)
+		if again := k.declare("e1", f, m{"on_uncertain": "always"}); again["disposition"] != "go" {
+			t.Fatalf("%v", again)
+		}
+		k.do("record_outcome", m{"execution": "e1", "operation": op, "outcome": "rejected"})
+		if r := k.do("reconcile", m{"execution": "e1", "fence": f}); r["operations"].([]any)[0].(m)["outcome"] != nil {
+			t.Fatalf("one rejection of two sendings settles: %v", r)
+		}
+		r := k.do("reconcile", m{"execution": "e1", "fence": f, "evidence": []m{{"operation": op, "finding": "decided", "attempt": 1, "outcome": outcome, "reason": "r", "force": true}}})
+		if o := r["operations"].([]any)[0].(m); o["status"] != "rejected" {
+			t.Errorf("a verdict %s leaves %v", outcome, o)
+		}
+	}
+}
+
 // `close`: what was not started never starts any more, exactly.
 func TestClose(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,389 @@
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cairnstate/cairn/shared/api"
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/jsonx"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/memory"
+)
+
+// truth is what the world knows and the product must agree with.
+type truth struct {
+	w     *world
+	known map[execution.ExecutionID]*known
+	order []execution.ExecutionID
+	kinds map[execution.OperationID]string
+	tools map[execution.OperationID]bool
+	begun map[execution.OperationID]bool // there is a slot
+}
+
+// known is what is known about an execution.
+type known struct {
+	program  *program
+	tip      int64
+	fence    int64
+	gen      int64
+	status   execution.Status
+	owner    string
+	holds    int
+	deleted  bool // closed by a deletion
+	asked    bool // somebody asked for its deletion
+	expires  bool // may be deleted by a policy
+	policy   bool // is created under one
+	acks     map[string]int64 // request -> version, as acknowledged
+	signals  map[string]bool  // acknowledged: name/key
+	outcomes map[string]execution.Outcome
+	head     store.Item
+
+	entryGen, entryFence int64
+}
+
+func newTruth(w *world) truth {
+	return truth{w: w, known: map[execution.ExecutionID]*known{}, kinds: map[execution.OperationID]string{}, tools: map[execution.OperationID]bool{}, begun: map[execution.OperationID]bool{}}
+}
+
+func (t *truth) of(e execution.ExecutionID) *known {
+	k := t.known[e]
+	if k == nil {
+		k = &known{acks: map[string]int64{}, signals: map[string]bool{}, outcomes: map[string]execution.Outcome{}}
+		t.known[e] = k
+		t.order = append(t.order, e)
+	}
+	return k
+}
+
+func (k *known) ended() bool {
+	return k.deleted || k.status.Ended() || k.status == execution.StatusDeleting
+}
+
+func (t *truth) allEnded() bool {
+	for _, k := range t.known {
+		if !k.ended() {
+			return false
+		}
+	}
+	return len(t.known) > 0 && len(t.w.queue) == 0
+}
+
+// effects holds the heart: at most one effect of a logical operation, unless its
+// provider was declared harmless to repeat.
+func (t *truth) effects(op execution.OperationID, kind string) {
+	if n := len(t.w.biz.effects[op]); n > 1 && kind != always {
+		t.w.fail("operation %s (%s) had %d effects", op, kind, n)
+	}
+}
+
+// observe checks every change of the table since the last look, as the stream
+// tells it, and keeps the records for the stream's functions.
+func (w *world) observe() {
+	for _, r := range w.engine.TakeRecords(0) {
+		t, e, ok := execution.ParsePartitionKey(r.Key.PK)
+		if !ok || t != tenant {
+			continue
+		}
+		k := w.truth.of(e)
+		switch sk := r.Key.SK; {
+		case sk == journal.SKHead:
+			w.truth.head(e, k, r)
+			w.records = append(w.records, r)
+		case strings.HasPrefix(sk, journal.EntryPrefix):
+			w.truth.entry(e, k, r)
+		case strings.HasPrefix(sk, journal.SlotPrefix) && !strings.Contains(sk, "#x#"):
+			w.truth.slot(e, k, r)
+		case strings.HasPrefix(sk, journal.TimerPrefix):
+			w.records = append(w.records, r)
+		}
+	}
+}
+
+// head holds: fences only grow, a hold stops a deletion, nothing waits without
+// an alarm.
+func (t *truth) head(e execution.ExecutionID, k *known, r memory.Record) {
+	if r.New == nil {
+		if k.status != execution.StatusDeleting {
+			t.w.fail("the head of %s went while it was %s", e, k.status)
+		}
+		k.deleted = true
+		return
+	}
+	status, fence, gen := execution.Status(r.New.Str(journal.HeadStatus)), r.New.Int(journal.HeadFence), r.New.Int(journal.HeadGeneration)
+	if gen != k.gen && k.gen != 0 && !k.deleted {
+		t.w.fail("%s has another generation without having been deleted", e)
+	}
+	if gen < k.gen {
+		t.w.fail("the generation of %s goes back", e)
+	}
+	if gen == k.gen && fence < k.fence {
+		t.w.fail("the fence of %s goes back from %d to %d", e, k.fence, fence)
+	}
+	if gen != k.gen {
+		k.deleted, k.fence = false, 0
+	}
+	if status == execution.StatusDeleting && k.status != execution.StatusDeleting && r.Old != nil && len(r.Old[journal.HeadHolds].SS) > 0 {
+		t.w.fail("%s was closed while held", e)
+	}
+	if k.status == execution.StatusDeleting && status != k.status && gen == k.gen {
+		t.w.fail("%s is %s after it was closed", e, status)
+	}
+	if gen == k.gen && k.status.Terminal() && !slices.Contains([]execution.Status{execution.StatusArchived, execution.StatusDeleting, k.status}, status) {
+		t.w.fail("%s is %s after it was %s", e, status, k.status)
+	}
+	if gen == k.gen && k.status == execution.StatusMoved && status != k.status && status != execution.StatusDeleting {
+		t.w.fail("%s is %s after it was moved", e, status)
+	}
+	if due := r.New.Int(journal.HeadDue); due == 0 && (status == execution.StatusRunning || status == execution.StatusWaiting || status == execution.StatusParked) {
+		t.w.fail("%s is %s without an alarm", e, status)
+	}
+	if (status == execution.StatusRunning) == false && r.New.Str(journal.HeadOwner) != "" {
+		t.w.fail("%s is %s and owned", e, status)
+	}
+	k.gen, k.fence, k.status, k.owner, k.holds, k.head = gen, fence, status, r.New.Str(journal.HeadOwner), len(r.New[journal.HeadHolds].SS), r.New
+}
+
+// entry holds: a version is written once, without a gap, under a fence that does
+// not go back.
+func (t *truth) entry(e execution.ExecutionID, k *known, r memory.Record) {
+	v, _ := journal.EntryVersion(r.Key.SK)
+	switch {
+	case r.New == nil:
+		return // removed by a deletion, or pruned: settle looks at what is left
+	case r.New.Str("k") == journal.KindStub:
+		if k.status != execution.StatusDeleting && !k.deleted {
+			t.w.fail("entry %d of %s became a stub while it was %s", v, e, k.status)
+		}
+		return
+	case r.Old != nil:
+		t.w.fail("entry %d of %s was overwritten", v, e)
+		return
+	}
+	gen, fence := r.New.Int("g"), r.New.Int("f")
+	switch {
+	case v != k.tip+1 && (v != 1 || gen == k.entryGen):
+		t.w.fail("entry %d of %s after %d", v, e, k.tip)
+	case gen < k.entryGen:
+		t.w.fail("entry %d of %s is of generation %d after %d", v, e, gen, k.entryGen)
+	case gen == k.entryGen && fence < k.entryFence && r.New.Str("k") != string(execution.KindDeleted): // nothing follows that one
+		t.w.fail("entry %d (%s) of %s under fence %d after %d", v, r.New.Str("k"), e, fence, k.entryFence)
+	}
+	k.tip, k.entryGen, k.entryFence = v, gen, fence
+}
+
+// slot holds: the first final outcome stands.
+func (t *truth) slot(e execution.ExecutionID, k *known, r memory.Record) {
+	if r.New == nil {
+		if k.status != execution.StatusDeleting && !k.deleted {
+			t.w.fail("the slot %s of %s went while it was %s", r.Key.SK, e, k.status)
+		}
+		return
+	}
+	was, is := execution.Outcome(r.Old.Str(journal.SlotOutcome)), execution.Outcome(r.New.Str(journal.SlotOutcome))
+	if was.Final() && is != was && r.Old.Int(journal.SlotGeneration) == r.New.Int(journal.SlotGeneration) {
+		t.w.fail("the slot %s of %s changes from %s to %s", r.Key.SK, e, was, is)
+	}
+	var attempt int
+	id, number, _ := strings.Cut(strings.TrimPrefix(r.Key.SK, journal.SlotPrefix), "#")
+	_, _ = fmt.Sscanf(number, "%d", &attempt)
+	op := execution.OperationID(id)
+	t.begun[op] = true
+	if !was.Final() && is == execution.OutcomeSucceeded && t.tools[op] && !t.copied(k, op, attempt) {
+		t.w.biz.settledBy(op, attempt, is)
+		t.effects(op, tool)
+	}
+	if is == execution.OutcomeNotExecuted && was != is {
+		for _, x := range t.w.biz.effects[op] {
+			if x.attempt == attempt && t.kinds[op] != always {
+				t.w.fail("attempt %d of %s (%s) of %s counts as not executed, and happened at %v", attempt, op, t.kinds[op], e, x.at.Sub(t.w.start))
+			}
+		}
+	}
+}
+
+// copied: the slot came along with the right to act, the effect is counted.
+func (t *truth) copied(k *known, op execution.OperationID, attempt int) bool {
+	return k.program != nil && k.program.carried && k.fence == 0 &&
+		slices.ContainsFunc(t.w.biz.effects[op], func(x effect) bool { return x.attempt == attempt })
+}
+
+// settle is the check at the end, when everything has come to rest: what the
+// services say is what was written, acknowledged and done.
+func (w *world) settle() {
+	p := w.newProcess()
+	s, ctx := p.services, context.Background()
+	for _, e := range w.truth.order {
+		k := w.truth.known[e]
+		if w.failed != nil {
+			return
+		}
+		if k.tip == 0 { // never created
+			continue
+		}
+		if k.deleted || k.status == execution.StatusDeleting {
+			if !k.asked && !k.expires {
+				w.fail("%s was deleted, and nobody asked for it", e)
+			}
+			continue
+		}
+		if !k.status.Ended() && k.status != execution.StatusHalted {
+			w.fail("%s is stuck: %s, due %s at %d, handovers %d", e, k.status, k.head.Str(journal.HeadDueKind), k.head.Int(journal.HeadDue), k.head.Int(journal.HeadHandover))
+			continue
+		}
+		get := &api.GetRequest{Common: api.Common{Tenant: tenant}, Execution: e, MaxInlineBytes: 1 << 20}
+		api.Identify(get)
+		view, err := s.Checkpoint.Get(ctx, get)
+		if err != nil {
+			w.fail("get %s: %v", e, err)
+			return
+		}
+		w.settleOne(ctx, p, e, k, view)
+	}
+	w.verify()
+}
+
+// verify asks the product itself.
+func (w *world) verify() {
+	s, ctx := w.newProcess().services, context.Background()
+	verify := &api.VerifyRequest{Common: api.Common{Tenant: tenant}}
+	api.Identify(verify)
+	for range 50 {
+		found, err := s.Retention.Verify(ctx, verify)
+		if err != nil {
+			w.fail("verify: %v", err)
+			return
+		}
+		for _, f := range found.Findings {
+			if f.Kind != "orphan_object" { // bodies of writes that lost; the orphan sweep's
+				w.fail("verify finds %s of %s: %s %s", f.Kind, f.Execution, f.Key, f.Detail)
+			}
+		}
+		if found.Cursor == "" {
+			return
+		}
+		verify.Cursor = found.Cursor
+	}
+}
+
+func (w *world) settleOne(ctx context.Context, p *process, e execution.ExecutionID, k *known, view *api.GetReply) {
+	j := p.services.Journal
+	h, err := j.Open(ctx, tenant, e, journal.OpenOptions{Head: true})
+	if err != nil {
+		w.fail("open %s: %v", e, err)
+		return
+	}
+	if view.Version != k.tip || h.State.Version != k.tip {
+		w.fail("%s stands at %d, get says %d", e, k.tip, view.Version)
+	}
+	page, err := j.Entries(ctx, h.State.Ref, max(1, h.Head.Floor), 0, false, 10_000)
+	if err != nil {
+		w.fail("entries of %s: %v", e, err)
+		return
+	}
+	requests := map[string]int64{}
+	for _, entry := range page.Entries {
+		if id := entry.Body.RequestID; id != "" {
+			if at, twice := requests[id]; twice {
+				w.fail("request %s of %s is in the journal at %d and %d", id, e, at, entry.Version)
+			}
+			requests[id] = entry.Version
+		}
+	}
+	if h.Head.Floor <= 1 && len(page.Entries) > 0 {
+		fold, err := execution.Fold(&execution.State{Ref: execution.Ref{Tenant: tenant, Execution: e}}, page.Entries...)
+		if err != nil {
+			w.fail("fold of %s: %v", e, err)
+			return
+		}
+		a, _ := json.Marshal(fold)
+		b, _ := json.Marshal(h.State)
+		if len(fold.Forgotten) == 0 && !bytes.Equal(a, b) || !jsonx.Equal(fold.Data, h.State.Data) || !jsonx.Equal(view.State, fold.Data) {
+			w.fail("the fold of %s is not what the services answer:\n%s\n%s", e, a, b)
+		}
+		for _, id := range slices.Sorted(maps.Keys(k.acks)) {
+			if v := requests[id]; v != k.acks[id] {
+				w.fail("request %s of %s was acknowledged at %d and stands at %d", id, e, k.acks[id], v)
+			}
+		}
+	}
+	w.settleState(ctx, p, e, k, h)
+}
+
+func (w *world) settleState(ctx context.Context, p *process, e execution.ExecutionID, k *known, h *journal.Handle) {
+	absorbed := map[string]int{}
+	for _, v := range h.State.Data.Get("signals").Elems() {
+		s, _ := v.Text()
+		absorbed[s]++
+	}
+	inbox, err := p.services.Ledger.Inbox(ctx, h.State)
+	if err != nil {
+		w.fail("inbox of %s: %v", e, err)
+		return
+	}
+	open := map[string]bool{}
+	for _, it := range inbox.Open {
+		open[it.Name+"/"+it.Key] = true
+	}
+	for _, s := range slices.Sorted(maps.Keys(k.signals)) {
+		n := absorbed[s]
+		if open[s] {
+			n++
+		}
+		if n != 1 && h.State.Status != execution.StatusMoved && !(k.program != nil && k.program.carried) {
+			w.fail("signal %s of %s was taken in %d times", s, e, n)
+		}
+	}
+	for s, n := range absorbed {
+		if n > 1 {
+			w.fail("signal %s of %s was taken in %d times", s, e, n)
+		}
+	}
+	if h.State.Status == execution.StatusMoved {
+		return
+	}
+	for _, op := range h.State.OperationsInOrder() {
+		w.settleOperation(e, k, op)
+	}
+	if h.State.Status == execution.StatusCompleted && k.program != nil {
+		log := h.State.Data.Get("log").Elems()
+		if len(log) != len(k.program.steps) {
+			w.fail("%s completed with the steps %v of %d", e, h.State.Data.Get("log"), len(k.program.steps))
+		}
+		for i, v := range log {
+			if s, _ := v.Text(); s != fmt.Sprint("step ", i) {
+				w.fail("%s completed with the steps %v", e, h.State.Data.Get("log"))
+			}
+		}
+	}
+}
+
+// settleOperation compares what the journal says about an operation with what
+// really happened.
+func (w *world) settleOperation(e execution.ExecutionID, k *known, op *execution.Operation) {
+	if op.Name == child {
+		return
+	}
+	happened := len(w.biz.effects[op.ID])
+	switch {
+	case op.Outcome == execution.OutcomeSucceeded && happened == 0:
+		w.fail("operation %s (%s) of %s succeeded and never happened", op.ID, op.Name, e)
+	case (op.Outcome == execution.OutcomeNotExecuted || op.Outcome == execution.OutcomeRejected) && happened > 0 && op.Name != always:
+		w.fail("operation %s (%s) of %s is %s and happened", op.ID, op.Name, e, op.Outcome)
+	}
+	for _, x := range slices.Sorted(maps.Keys(k.outcomes)) {
+		id, attempt, _ := strings.Cut(x, "#")
+		if execution.OperationID(id) != op.ID || attempt != fmt.Sprint(op.Attempt) || op.Outcome == k.outcomes[x] {
+			continue
+		}
+		if op.Verdict == nil && !slices.ContainsFunc(op.Contradictions, func(c execution.Contradiction) bool { return c.Outcome == k.outcomes[x] }) && op.Final() {
+			w.fail("the outcome %s of %s of %s was acknowledged, and the journal says %s", k.outcomes[x], op.ID, e, op.Outcome)
+		}
+	}
+}

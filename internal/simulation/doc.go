@@ -1,0 +1,22 @@
+// Package simulation runs the real services against a simulated world, one
+// storage call at a time, under faults that a seed decides.
+//
+// A world has one memory store, function processes with their own memory,
+// workers, a business system that obeys or refuses as each kind of provider
+// does, operators, deployers, recoverers and retention. Every storage call,
+// question, hand-over and request to the business system waits until the
+// scheduler picks it, so that one seed is one schedule, the same in every run.
+// Calls are lost, land without an answer, land minutes later, are throttled or
+// answered stale; processes die before or after a call, or freeze beyond every
+// lease; stream records come late, twice, out of order or never.
+//
+// Rules are checked on every change of the store and of the business system
+// (check_test.go), the rest when all faults have ended and time has passed:
+// then everything must have ended.
+//
+// A failing seed is made smaller and told as a story. It is run again by
+//
+//	go test ./internal/simulation -run TestSeed -seed N -v
+//
+// `make prove` runs many seeds; a slice of them runs with the other tests.
+package simulation

@@ -1,0 +1,443 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"testing/synctest"
+
+	"github.com/cairnstate/cairn/shared/api"
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/wiring"
+)
+
+// begin makes the workflows and asks for the first executions.
+func (w *world) begin() {
+	w.spawn("deployer", func(a *actor) {
+		a.deploy("main", 1)
+		a.deploy("child", 1)
+		one, ten := int64(1), int64(10)
+		policy := &api.SetPolicyRequest{Common: a.common(a.fresh()), Policy: api.Policy{Name: "short", CompletedDays: &one, FailedDays: &ten, CancelledDays: &ten}}
+		api.Identify(policy)
+		_, _ = retry(a, "set_policy", func(ctx context.Context, s *wiring.Services) (*api.SetPolicyReply, error) {
+			return s.Retention.SetPolicy(ctx, policy)
+		})
+	})
+	w.drain()
+	for range w.Executions {
+		w.create()
+	}
+}
+
+// drain lets everybody go on without faults until nobody can.
+func (w *world) drain() {
+	for range 200_000 {
+		ready := w.ready()
+		if len(ready) == 0 || w.failed != nil {
+			return
+		}
+		w.pick(ready[0], "")
+	}
+	w.fail("it never comes to rest")
+}
+
+func (a *actor) deploy(name string, version int64) {
+	wf := api.Workflow{Name: name, Schema: &api.Schema{Name: name, Version: version}, ResumeTarget: &api.ResumeTarget{Kind: "sandbox", ARN: "worker"}, Resolvers: map[string]api.Resolver{}, MaxRecoveries: 1000}
+	for _, kind := range []string{plain, expires, windows, samekey, closes, always, fenced} {
+		wf.Resolvers[kind] = api.Resolver{Kind: "sandbox", Target: kind}
+	}
+	for v := int64(1); v < version; v++ {
+		wf.Migrations = append(wf.Migrations, api.Migration{From: v, To: v + 1, Patch: patch(fmt.Sprintf(`{"op":"add","path":"/schema","value":%d}`, v+1))})
+	}
+	req := &api.SetWorkflowRequest{Common: a.common(a.fresh()), Workflow: wf}
+	api.Identify(req)
+	_, _ = retry(a, "set_workflow", func(ctx context.Context, s *wiring.Services) (*api.SetWorkflowReply, error) {
+		return s.Checkpoint.SetWorkflow(ctx, req)
+	})
+}
+
+func (w *world) create() {
+	e := execution.ExecutionID(fmt.Sprint("e", len(w.truth.order)+1))
+	k := w.truth.of(e)
+	k.program = w.newProgram(false)
+	policy := ""
+	if w.rng.IntN(3) == 0 {
+		policy, k.expires, k.policy = "short", true, true
+	}
+	w.spawn("creator", func(a *actor) { a.create(e, policy) })
+}
+
+func (a *actor) create(e execution.ExecutionID, policy string) {
+	req := &api.CreateRequest{Common: a.common("create " + string(e)), Execution: e, Workflow: "main", Thread: "t", Policy: policy, State: parse([]byte(`{"step":0,"log":[],"signals":[]}`))}
+	api.Identify(req)
+	r, err := retry(a, "create "+short(e), func(ctx context.Context, s *wiring.Services) (*api.CreateReply, error) {
+		return s.Checkpoint.Create(ctx, req)
+	})
+	if err != nil {
+		return
+	}
+	a.w.truth.of(e).acks[req.RequestID] = r.Version
+	a.w.queue = append(a.w.queue, start{e, 0})
+}
+
+// happen is something that comes from outside: time, records, sweeps, people.
+func (w *world) happen() {
+	any := w.truth.order[w.rng.IntN(len(w.truth.order))]
+	switch n := w.rng.IntN(100); {
+	case n < 35:
+		d := time.Duration(w.rng.IntN(15000)) * time.Millisecond
+		if w.rng.IntN(25) == 0 {
+			d = time.Duration(w.rng.IntN(40)) * time.Minute
+		}
+		w.advance(d)
+	case n < 60:
+		w.takeUp()
+	case n < 70:
+		w.deliverRecords()
+	case n < 80:
+		w.sweep("recover")
+	case n < 82:
+		w.sweep("retention")
+	case n < 87:
+		w.signal(any, fmt.Sprint("sig", w.rng.IntN(3)), fmt.Sprint("k", w.rng.IntN(2)))
+	case n < 89:
+		w.spawn("poacher", func(a *actor) { a.work(any, 0) }) // a worker that nobody sent
+	case n < 91:
+		w.operate(any)
+	case n < 92 && !w.Without["key"] && w.Intensity > 0:
+		w.keyOutage = !w.keyOutage
+		w.note("key outage %v", w.keyOutage)
+	case n < 93 && w.deploys < 2:
+		w.deploys++
+		v := int64(1 + w.deploys)
+		w.spawn("deployer", func(a *actor) { a.deploy("main", v) })
+	case n < 94 && len(w.truth.order) < 8:
+		w.fork(any)
+	case n < 95:
+		w.spawn("reader", func(a *actor) { a.read(any) })
+	}
+}
+
+// takeUp starts a worker for a hand-over; the start may come twice.
+func (w *world) takeUp() {
+	if len(w.queue) == 0 {
+		return
+	}
+	i := w.rng.IntN(len(w.queue))
+	s := w.queue[i]
+	if w.healing || w.rng.IntN(10) > 0 {
+		w.queue = slices.Delete(w.queue, i, i+1)
+	}
+	if !w.healing && w.rng.IntN(20) == 0 {
+		return // it dies before it does anything
+	}
+	w.spawn("worker", func(a *actor) { a.work(s.execution, s.version) })
+}
+
+// deliverRecords hands a batch to the functions: in any order, perhaps again,
+// perhaps never.
+func (w *world) deliverRecords() {
+	if len(w.records) == 0 {
+		return
+	}
+	n := min(len(w.records), 1+w.rng.IntN(6))
+	at := w.rng.IntN(len(w.records) - n + 1)
+	if w.healing {
+		at = 0
+	}
+	batch := slices.Clone(w.records[at : at+n])
+	switch lot := w.rng.IntN(10); {
+	case w.healing || lot < 7:
+		w.records = slices.Delete(w.records, at, at+n)
+	case lot < 8: // lost
+		w.records = slices.Delete(w.records, at, at+n)
+		return
+	}
+	event, err := memory.StreamEvent(batch)
+	if err != nil {
+		panic(err)
+	}
+	var records struct{ Records []json.RawMessage }
+	if err := json.Unmarshal(event, &records); err != nil {
+		panic(err)
+	}
+	w.spawn("stream", func(a *actor) {
+		_, _ = call(a, "stream", func(ctx context.Context, s *wiring.Services) (bool, error) {
+			s.Recovery.Stream(ctx, records.Records)
+			return true, nil
+		})
+	})
+}
+
+func (w *world) sweep(function string) {
+	w.spawn("sweep-"+function, func(a *actor) {
+		req := &api.SweepRequest{Common: api.Common{Tenant: tenant}}
+		api.Identify(req)
+		_, _ = call(a, function+" sweep", func(ctx context.Context, s *wiring.Services) (*api.SweepReply, error) {
+			if function == "recover" {
+				return s.Recovery.Sweep(ctx, req)
+			}
+			return s.Retention.Sweep(ctx, req)
+		})
+	})
+}
+
+func (w *world) signal(e execution.ExecutionID, name, key string) {
+	w.spawn("customer", func(a *actor) {
+		req := &api.SignalRequest{Common: api.Common{Tenant: tenant, Actor: &api.Actor{Kind: "human", ID: "c"}}, Execution: e, Name: name, Key: key, Body: jsonx1}
+		api.Identify(req)
+		_, err := retry(a, "signal "+short(e), func(ctx context.Context, s *wiring.Services) (*api.SignalReply, error) {
+			return s.Ledger.Signal(ctx, req)
+		})
+		if err == nil {
+			w.truth.of(e).signals[name+"/"+key] = true
+		}
+	})
+}
+
+var jsonx1 = parse([]byte(`{"n":1}`))
+
+// operate is what people do.
+func (w *world) operate(e execution.ExecutionID) {
+	k := w.truth.of(e)
+	what := w.rng.IntN(6)
+	hold := fmt.Sprint("h", w.rng.IntN(2))
+	w.spawn("operator", func(a *actor) {
+		switch what {
+		case 0:
+			req := &api.HaltRequest{Common: a.common(a.fresh()), Execution: e, Reason: "look"}
+			api.Identify(req)
+			_, _ = retry(a, "halt "+short(e), func(ctx context.Context, s *wiring.Services) (*api.HaltReply, error) {
+				return s.Recovery.Halt(ctx, req)
+			})
+		case 1:
+			a.unhalt(e)
+		case 2:
+			req := &api.HoldRequest{Common: a.common(a.fresh()), Selector: api.Selector{Execution: e}, Hold: hold, Reason: "case"}
+			api.Identify(req)
+			_, _ = retry(a, "hold "+short(e), func(ctx context.Context, s *wiring.Services) (*api.HoldReply, error) {
+				return s.Retention.Hold(ctx, req)
+			})
+		case 3:
+			a.release(e, hold)
+		case 4:
+			k.asked = true
+			req := &api.DeleteRequest{Common: a.common(a.fresh()), Selector: api.Selector{Execution: e}, Reason: "asked"}
+			api.Identify(req)
+			_, _ = retry(a, "delete "+short(e), func(ctx context.Context, s *wiring.Services) (*api.DeleteReply, error) {
+				return s.Retention.Delete(ctx, req)
+			})
+		case 5:
+			a.verdicts(e)
+		}
+	})
+}
+
+func (a *actor) release(e execution.ExecutionID, hold string) {
+	req := &api.ReleaseHoldRequest{Common: a.common(a.fresh()), Selector: api.Selector{Execution: e}, Hold: hold, Reason: "closed"}
+	api.Identify(req)
+	_, _ = retry(a, "release_hold "+short(e), func(ctx context.Context, s *wiring.Services) (*api.ReleaseHoldReply, error) {
+		return s.Retention.ReleaseHold(ctx, req)
+	})
+}
+
+func (a *actor) unhalt(e execution.ExecutionID) {
+	v := a.view(e)
+	if v == nil || v.Status != execution.StatusHalted {
+		return
+	}
+	req := &api.UnhaltRequest{Common: a.common(a.fresh()), Execution: e, Reason: "fine", ExpectedVersion: v.Version}
+	api.Identify(req)
+	_, _ = retry(a, "unhalt "+short(e), func(ctx context.Context, s *wiring.Services) (*api.UnhaltReply, error) {
+		return s.Recovery.Unhalt(ctx, req)
+	})
+}
+
+func (a *actor) view(e execution.ExecutionID) *api.GetReply {
+	req := &api.GetRequest{Common: api.Common{Tenant: tenant}, Execution: e, MaxInlineBytes: 1 << 20}
+	api.Identify(req)
+	v, err := retry(a, "get "+short(e), func(ctx context.Context, s *wiring.Services) (*api.GetReply, error) {
+		return s.Checkpoint.Get(ctx, req)
+	})
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// read checks that what was acknowledged is found.
+func (a *actor) read(e execution.ExecutionID) {
+	k := a.w.truth.of(e)
+	var newest int64
+	for _, v := range k.acks {
+		newest = max(newest, v)
+	}
+	gen := k.gen
+	if v := a.view(e); v != nil && v.Version < newest && v.Generation == gen {
+		a.w.fail("get of %s answers version %d after %d was acknowledged", e, v.Version, newest)
+	}
+	req := &api.HistoryRequest{Common: api.Common{Tenant: tenant}, Execution: e}
+	api.Identify(req)
+	_, _ = retry(a, "history "+short(e), func(ctx context.Context, s *wiring.Services) (*api.HistoryReply, error) {
+		return s.Checkpoint.History(ctx, req)
+	})
+}
+
+// verdicts decide, truthfully, about what nobody else can know any more.
+func (a *actor) verdicts(e execution.ExecutionID) {
+	v := a.view(e)
+	if v == nil || v.Status != execution.StatusParked && v.Status != execution.StatusWaiting {
+		return
+	}
+	for _, op := range v.Operations {
+		if op.Outcome.Final() && op.Status != "needs_review" {
+			continue
+		}
+		out := execution.OutcomeNotExecuted
+		if happened := a.w.biz.effects[op.Operation]; len(happened) > 0 {
+			out = happened[len(happened)-1].outcome
+		} else if a.w.biz.mayStill(op.Operation, e) {
+			continue
+		} else if op.Name == child && a.w.truth.begun[op.Operation] {
+			continue // the child says how it ended
+		}
+		req := &api.ReconcileRequest{Common: a.common(a.fresh()), Execution: e, Evidence: []api.Evidence{{Operation: op.Operation, Attempt: op.Attempt, Finding: execution.Decided, Outcome: out, Reason: "looked", Force: true}}}
+		api.Identify(req)
+		_, _ = retry(a, fmt.Sprintf("verdict %s %s/%.6s", out, short(e), op.Operation), func(ctx context.Context, s *wiring.Services) (*api.ReconcileReply, error) {
+			return s.Recovery.Reconcile(ctx, req)
+		})
+	}
+}
+
+// fork makes an execution of another; with carry it takes its right to act.
+func (w *world) fork(e execution.ExecutionID) {
+	k := w.truth.of(e)
+	carry := w.rng.IntN(2) == 0
+	if k.program == nil || k.program.leaf || k.deleted || k.tip == 0 {
+		return
+	}
+	at := 1 + w.rng.Int64N(k.tip)
+	to := execution.ExecutionID(fmt.Sprint("e", len(w.truth.order)+1))
+	w.truth.of(to).program = &program{steps: k.program.steps, carried: carry}
+	w.truth.of(to).expires = k.expires
+	w.spawn("forker", func(a *actor) {
+		req := &api.ForkRequest{Common: a.common(a.fresh()), Execution: e, AtVersion: at, NewExecution: to}
+		if carry {
+			req.Operations = "carry"
+		}
+		api.Identify(req)
+		r, err := retry(a, "fork "+short(e), func(ctx context.Context, s *wiring.Services) (*api.ForkReply, error) {
+			return s.Checkpoint.Fork(ctx, req)
+		})
+		if err == nil {
+			w.queue = append(w.queue, start{r.Execution, 0})
+		}
+	})
+}
+
+// heal ends all faults and lets time pass until everything has come to rest;
+// people send what is waited for and decide what nobody can know.
+func (w *world) heal() {
+	w.note("faults end")
+	w.healing, w.keyOutage = true, false
+	for round := range 80 {
+		for _, a := range w.actors {
+			a.until = time.Time{}
+		}
+		for len(w.late) > 0 {
+			land := w.late[0]
+			w.late = w.late[1:]
+			land()
+			w.observe()
+		}
+		for len(w.biz.flights) > 0 {
+			w.biz.deliver(0)
+		}
+		w.drain()
+		for len(w.records) > 0 && w.failed == nil {
+			w.deliverRecords()
+			w.drain()
+		}
+		for len(w.queue) > 0 && w.failed == nil {
+			w.takeUp()
+			w.drain()
+		}
+		if w.failed != nil || w.rested() && len(w.queue) == 0 {
+			return
+		}
+		w.sweep("recover")
+		if round%4 == 1 {
+			w.sweep("retention")
+		}
+		w.drain()
+		if round > 2 {
+			w.attend()
+		}
+		w.advance(time.Duration(1+round) * time.Minute)
+	}
+}
+
+// rested: everything has ended, or never began.
+func (w *world) rested() bool {
+	for _, k := range w.truth.known {
+		if k.tip == 0 && k.gen == 0 { // never created
+			continue
+		}
+		if !k.ended() || k.status == execution.StatusDeleting && !k.deleted {
+			return false
+		}
+	}
+	return true
+}
+
+// expire lets days pass: what a policy or somebody wanted gone is gone, and
+// nothing else.
+func (w *world) expire() {
+	for _, e := range w.truth.order {
+		if k := w.truth.known[e]; !k.deleted && k.holds > 0 && w.rng.IntN(2) == 0 {
+			w.spawn("operator", func(a *actor) { a.release(e, "h0"); a.release(e, "h1") })
+		}
+	}
+	w.drain()
+	for range 6 {
+		w.advance(9 * time.Hour)
+		w.sweep("retention")
+		w.drain()
+	}
+	for _, e := range w.truth.order {
+		k := w.truth.known[e]
+		switch {
+		case k.tip == 0:
+		case k.deleted && !k.asked && !k.expires:
+			w.fail("%s was deleted, and nobody asked for it", e)
+		case !k.deleted && k.policy && k.status == execution.StatusCompleted && k.holds == 0:
+			w.fail("%s outlives its policy", e)
+		}
+	}
+}
+
+// attend is what people do about executions that need them.
+func (w *world) attend() {
+	for _, e := range w.truth.order {
+		k := w.truth.known[e]
+		switch k.status {
+		case execution.StatusCreated:
+			w.queue = append(w.queue, start{e, 0})
+		case execution.StatusHalted:
+			w.spawn("operator", func(a *actor) { a.unhalt(e) })
+		case execution.StatusWaiting:
+			for i := range 4 {
+				w.signal(e, fmt.Sprint("sig", i), fmt.Sprint("last", w.steps))
+			}
+			fallthrough
+		case execution.StatusParked:
+			w.spawn("operator", func(a *actor) { a.verdicts(e) })
+		}
+		w.drain()
+	}
+	synctest.Wait()
+}

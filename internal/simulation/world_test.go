@@ -1,0 +1,472 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/recovery"
+	"github.com/cairnstate/cairn/shared/seal/local"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/wiring"
+)
+
+const tenant = "bank"
+
+// plan is what a world is made of; the same plan is the same run.
+type plan struct {
+	Seed       uint64
+	Executions int // to begin with
+	Steps      int // of the part with faults
+	Faults     int // injected at most; -1: no limit
+	Without    map[string]bool
+	// Intensity in thousandths: how often a call meets a fault.
+	Intensity int
+}
+
+// planOf is a seed's own plan.
+func planOf(seed uint64) plan {
+	r := rand.New(rand.NewPCG(seed, 1))
+	p := plan{Seed: seed, Executions: 1 + r.IntN(4), Faults: -1, Intensity: []int{0, 10, 30, 60, 120}[r.IntN(5)]}
+	p.Steps = p.Executions * (200 + r.IntN(500))
+	return p
+}
+
+// world is one run.
+type world struct {
+	plan
+	rng    *rand.Rand
+	engine *memory.Engine
+	start  time.Time
+
+	mu     sync.Mutex // of parked: goroutines of one service call park at the same time
+	parked []*parked
+
+	late      []func() // writes on their way that nobody waits for any more
+	actors    []*actor
+	processes []*process
+	nextID    int
+	healing   bool // no faults any more
+	keyOutage bool
+	ending    bool // everybody dies
+	failed    error
+
+	queue   []start // hand-overs that nobody took yet
+	names   map[string]bool
+	records []memory.Record
+	deploys int
+
+	biz   business
+	truth truth
+
+	steps, faults int
+	hash          uint64
+	tracing       bool
+	trace         []string
+}
+
+type start struct {
+	execution execution.ExecutionID
+	version   int64
+}
+
+// parked is a call that waits to be picked.
+type parked struct {
+	a         *actor
+	inv       *invocation
+	what, key string
+	seq       int
+	write     bool
+	mute      bool // no faults
+	resume    chan string
+}
+
+// actor is somebody who acts: a goroutine that runs only when it is picked.
+type actor struct {
+	w         *world
+	name      string
+	id        int
+	rng       *rand.Rand
+	done      bool
+	until     time.Time // frozen until
+	execution execution.ExecutionID
+	rand      uint64
+}
+
+// invocation is one call of a function in one process.
+type invocation struct {
+	a    *actor
+	p    *process
+	dead bool // the process died
+	kill bool // and the caller with it
+}
+
+type invocationKey struct{}
+
+// process is a function instance with memory of its own.
+type process struct {
+	id       int
+	services *wiring.Services
+	busy     bool
+	skew     time.Duration // of its wall clock
+	lost     time.Duration // that its other clock stood still
+}
+
+var errDead = errors.New("simulation: the process died")
+
+type killed struct{}
+
+func newWorld(p plan) *world {
+	w := &world{plan: p, rng: rand.New(rand.NewPCG(p.Seed, 2)), names: map[string]bool{}}
+	w.engine = memory.New(memory.Options{LogSize: 1, Seed: fmt.Sprint(p.Seed)})
+	w.start = w.engine.Now()
+	w.biz = newBusiness(w)
+	w.truth = newTruth(w)
+	return w
+}
+
+func (w *world) note(format string, args ...any) {
+	if w.tracing {
+		w.trace = append(w.trace, fmt.Sprintf("%8.1fs ", w.engine.Now().Sub(w.start).Seconds())+fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	if w.failed == nil {
+		w.failed = fmt.Errorf(format, args...)
+		w.note("VIOLATION %v", w.failed)
+	}
+}
+
+// spawn makes an actor; it begins when it is picked.
+func (w *world) spawn(name string, f func(a *actor)) *actor {
+	w.nextID++
+	a := &actor{w: w, name: fmt.Sprintf("%s-%d", name, w.nextID), id: w.nextID, rng: rand.New(rand.NewPCG(w.Seed, uint64(w.nextID)+100))}
+	w.actors = append(w.actors, a)
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				if _, ok := v.(killed); !ok {
+					w.fail("%s panics: %v", a.name, v)
+				}
+			}
+			a.done = true
+		}()
+		a.park("start", "", false)
+		f(a)
+	}()
+	return a
+}
+
+// park waits until the scheduler picks this call; an actor that dies here does
+// not come back.
+func (a *actor) park(what, key string, write bool) (effect string) {
+	effect = a.w.wait(&parked{a: a, what: what, key: key, write: write})
+	if effect == "kill_before" {
+		panic(killed{})
+	}
+	return effect
+}
+
+func (w *world) wait(p *parked) string {
+	p.resume = make(chan string)
+	w.mu.Lock()
+	p.seq = len(w.parked)
+	w.parked = append(w.parked, p)
+	w.mu.Unlock()
+	return <-p.resume
+}
+
+// Read gives an actor's randomness to services.
+type randomness struct {
+	mu sync.Mutex
+	r  *rand.Rand
+}
+
+func (r *randomness) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := 0; i < len(b); i += 8 {
+		var x [8]byte
+		binary.LittleEndian.PutUint64(x[:], r.r.Uint64())
+		copy(b[i:], x[:])
+	}
+	return len(b), nil
+}
+
+func (w *world) newProcess() *process {
+	w.nextID++
+	p := &process{id: w.nextID, skew: time.Duration(w.rng.IntN(600)-300) * time.Second}
+	random := &randomness{r: rand.New(rand.NewPCG(w.Seed, uint64(p.id)+1_000_000))}
+	kms := &local.KMS{Master: []byte("simulated"), Rand: random, Before: func(_ context.Context, call, key string) error {
+		if w.keyOutage {
+			return &store.Error{Call: call, Key: key, Kind: store.KeyTrouble, Code: "DisabledException"}
+		}
+		return nil
+	}}
+	p.services = wiring.New(wiring.Outside{
+		Main: table{w, w.engine.Table(memory.Main)}, Keys: table{w, w.engine.Table(memory.Keys)}, Bucket: bucket{w, w.engine.Bucket()},
+		KMS: kms, DataKey: "stack", Now: func() time.Time { return w.engine.Now().Add(p.skew) },
+		Elapsed: func() time.Duration { return w.engine.Now().Sub(w.start) - p.lost }, Rand: random,
+		Sleep:     func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Resolvers: map[string]recovery.Resolver{"sandbox": &w.biz}, Target: target{w},
+	})
+	w.processes = append(w.processes, p)
+	return p
+}
+
+// call makes one call of the product in some process that is free.
+func call[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Services) (R, error)) (R, error) {
+	w := a.w
+	var p *process
+	if free := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return p.busy }); len(free) > 0 && a.rng.IntN(20) > 0 {
+		p = free[a.rng.IntN(len(free))]
+	} else {
+		p = w.newProcess()
+	}
+	p.busy = true
+	inv := &invocation{a: a, p: p}
+	r, err := f(context.WithValue(context.Background(), invocationKey{}, inv), p.services)
+	p.busy = false
+	if inv.dead {
+		w.processes = slices.DeleteFunc(w.processes, func(x *process) bool { return x == p })
+		if inv.kill {
+			panic(killed{})
+		}
+		return r, execution.Errorf(execution.Unavailable, "the function died")
+	}
+	if err != nil {
+		w.note("%s %s: %s %v", a.name, what, execution.CodeOf(err), err)
+		if c := execution.CodeOf(err); c == execution.Internal || c == execution.Integrity {
+			w.fail("%s %s answers %v", a.name, what, err)
+		}
+	} else {
+		w.note("%s %s: done", a.name, what)
+	}
+	return r, err
+}
+
+// retry repeats a request whose outcome is not known.
+func retry[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Services) (R, error)) (r R, err error) {
+	for range 5 {
+		if r, err = call(a, what, f); err == nil || !execution.CodeOf(err).Retryable() || execution.CodeOf(err) == execution.LeaseHeld {
+			return r, err
+		}
+		a.park("again", what, false)
+	}
+	return r, err
+}
+
+// pass lets a storage call through when it is picked.
+func (w *world) pass(ctx context.Context, name, key string, write bool, do func() error) error {
+	inv, _ := ctx.Value(invocationKey{}).(*invocation)
+	if inv == nil {
+		return do() // a checker
+	}
+	dead := &store.Error{Call: name, Key: key, Kind: store.Unavailable, Ambiguous: write, Code: "Crashed", Err: errDead}
+	if inv.dead {
+		return dead
+	}
+	p := &parked{a: inv.a, inv: inv, what: name, key: key, write: write}
+	effect := w.wait(p)
+	switch effect {
+	case "crash_before", "kill_before":
+		inv.dead, inv.kill = true, effect == "kill_before"
+		return dead
+	case "crash_after", "kill_after":
+		_ = do()
+		inv.dead, inv.kill = true, effect == "kill_after"
+		return dead
+	case "lost":
+		return &store.Error{Call: name, Key: key, Kind: store.Unavailable, Ambiguous: write, Code: "RequestTimeout"}
+	case "landed":
+		_ = do()
+		return &store.Error{Call: name, Key: key, Kind: store.Unavailable, Ambiguous: write, Code: "RequestTimeout"}
+	case "late":
+		w.late = append(w.late, func() { _ = do() })
+		return &store.Error{Call: name, Key: key, Kind: store.Unavailable, Ambiguous: write, Code: "RequestTimeout"}
+	case "throttle":
+		return &store.Error{Call: name, Key: key, Kind: store.Throttled, Code: "ThrottlingException"}
+	}
+	if inv.dead {
+		return dead
+	}
+	return do()
+}
+
+// shaping faults change an answer inside the store.
+var shaping = map[string]bool{"stale": true, "page_1": true, "unprocessed": true}
+
+// pick lets one parked call go on.
+func (w *world) pick(p *parked, effect string) {
+	w.mu.Lock()
+	w.parked = slices.DeleteFunc(w.parked, func(x *parked) bool { return x == p })
+	w.mu.Unlock()
+	w.steps++
+	if w.tracing || p.what != "start" {
+		for _, c := range p.a.name + p.what + p.key + effect {
+			w.hash = w.hash*1099511628211 ^ uint64(c)
+		}
+	}
+	if effect != "" {
+		w.note("%s %s %s  <- %s", p.a.name, p.what, p.key, effect)
+	} else {
+		w.note("%s %s %s", p.a.name, p.what, p.key)
+	}
+	if shaping[effect] {
+		if err := w.engine.SetFaults([]memory.Fault{{On: "*", Effect: effect}}); err != nil {
+			panic(err)
+		}
+		p.resume <- ""
+		synctest.Wait()
+		_ = w.engine.SetFaults(nil)
+	} else {
+		p.resume <- effect
+		synctest.Wait()
+	}
+	w.observe()
+}
+
+// ready lists the parked calls that may go on, in an order that does not depend
+// on goroutines.
+func (w *world) ready() []*parked {
+	synctest.Wait() // who was just made must have come to its first call
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.engine.Now()
+	var out []*parked
+	for _, p := range w.parked {
+		if !p.a.until.After(now) || w.ending {
+			out = append(out, p)
+		}
+	}
+	slices.SortStableFunc(out, func(x, y *parked) int {
+		return cmp.Or(cmp.Compare(x.a.id, y.a.id), cmp.Compare(x.what, y.what), cmp.Compare(x.key, y.key))
+	})
+	return out
+}
+
+func (w *world) advance(d time.Duration) {
+	w.note("  ... %v", d)
+	if err := w.engine.Advance(d); err != nil {
+		panic(err)
+	}
+	w.observe()
+}
+
+// fault decides what befalls a call; "": nothing.
+func (w *world) fault(p *parked) string {
+	if w.healing || p.mute || w.Faults >= 0 && w.faults >= w.Faults || w.rng.IntN(1000) >= w.Intensity {
+		return ""
+	}
+	kinds := []string{"kill_before"}
+	if p.inv != nil {
+		kinds = []string{"throttle", "crash_before", "crash_after", "kill_before", "kill_after", "lost", "freeze"}
+		if p.write {
+			kinds = append(kinds, "landed", "landed", "late", "lost")
+		} else {
+			kinds = append(kinds, "page_1", "stale", "unprocessed")
+		}
+	}
+	kind := kinds[w.rng.IntN(len(kinds))]
+	if w.Without[kind] {
+		return ""
+	}
+	w.faults++
+	return kind
+}
+
+// freeze stops an actor for a while, perhaps with the clock of its process.
+func (w *world) freeze(p *parked) {
+	d := []time.Duration{20 * time.Second, 2 * time.Minute, 6 * time.Minute, 30 * time.Minute, 5 * time.Hour}[w.rng.IntN(5)]
+	p.a.until = w.engine.Now().Add(d)
+	if p.inv != nil && w.rng.IntN(2) == 0 {
+		p.inv.p.lost += d
+	}
+	w.note("%s is frozen for %v", p.a.name, d)
+}
+
+// step is one step of the part with faults.
+func (w *world) step() {
+	ready := w.ready()
+	switch n := w.rng.IntN(1000); {
+	case len(ready) > 0 && n < 900:
+		p := ready[w.rng.IntN(len(ready))]
+		if effect := w.fault(p); effect == "freeze" {
+			w.freeze(p)
+		} else {
+			w.pick(p, effect)
+		}
+	case n < 950 && len(w.biz.flights) > 0:
+		w.biz.deliver(w.rng.IntN(len(w.biz.flights)))
+	case n < 955 && len(w.late) > 0:
+		i := w.rng.IntN(len(w.late))
+		land := w.late[i]
+		w.late = slices.Delete(w.late, i, i+1)
+		w.note("a late write lands")
+		land()
+		w.observe()
+	default:
+		w.happen()
+	}
+}
+
+// run is one whole run inside a bubble.
+func (w *world) run() error {
+	w.begin()
+	for w.steps < w.Steps && w.failed == nil && !w.truth.allEnded() {
+		w.step()
+		if w.steps%64 == 0 {
+			w.steps++ // so that a world in which nothing can be picked ends too
+		}
+	}
+	if w.failed == nil {
+		w.heal()
+	}
+	if w.failed == nil {
+		w.settle()
+	}
+	if w.failed == nil && w.rng.IntN(3) == 0 {
+		if w.expire(); w.failed == nil {
+			w.verify()
+		}
+	}
+	w.ending = true
+	for range 10_000 {
+		ready := w.ready()
+		if len(ready) == 0 {
+			break
+		}
+		p := ready[0]
+		w.mu.Lock()
+		w.parked = slices.DeleteFunc(w.parked, func(x *parked) bool { return x == p })
+		w.mu.Unlock()
+		p.resume <- "kill_before"
+		synctest.Wait()
+	}
+	return w.failed
+}
+
+// simulate runs a plan.
+func simulate(t *testing.T, p plan, tracing bool) *world {
+	var w *world
+	synctest.Test(t, func(*testing.T) {
+		w = newWorld(p)
+		w.tracing = tracing
+		_ = w.run()
+	})
+	return w
+}
+
+func short(e execution.ExecutionID) string { return strings.TrimPrefix(string(e), "e") }
