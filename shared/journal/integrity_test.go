@@ -424,6 +424,39 @@ func TestSwapsBetweenPlaces(t *testing.T) {
 	}
 }
 
+// An entry that was sealed for this very place, but is not the one that the next
+// names: a rival's that lost, or one from another copy of the table.
+func TestEntryOfAnotherPast(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	j := w.process()
+	hs := long(w, j, "e", 3)
+	c := change(hs[1], "rival", `{"n":"rival"}`)
+	p, err := execution.Propose(hs[1].State, hs[1].State.Ref, &c, execution.Environment{Now: j.Now(hs[1])})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := j.seal(ctx, hs[1], p.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := w.open(j, "e")
+	w.put(s.toItem("acme#e")) // version 3; version 4 names another
+	_, err = w.process().Open(ctx, tenant, "e", OpenOptions{})
+	wantCode(t, err, execution.Integrity)
+	for _, newest := range []bool{true, false} {
+		_, err = j.History(ctx, opened, 0, newest, 100)
+		wantCode(t, err, execution.Integrity)
+	}
+	// Up to there it is a journal of its own; whoever has seen more knows better.
+	w.remove("acme#e", EntryKey("", 4).SK)
+	_, err = w.process().Open(ctx, tenant, "e", OpenOptions{AtLeast: 4})
+	wantCode(t, err, execution.Integrity)
+	_, err = j.Open(ctx, tenant, "e", OpenOptions{AtLeast: 4})
+	wantCode(t, err, execution.Integrity)
+}
+
 // What a deletion leaves at every stage, and what pruning leaves.
 func TestClosedAndPruned(t *testing.T) {
 	t.Parallel()
