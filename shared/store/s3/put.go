@@ -130,30 +130,71 @@ func (b *Bucket) sendParts(ctx context.Context, whole *awscall.Call, in store.Pu
 	if err != nil {
 		return "", nil, call.Fail(err)
 	}
-	digest := sha256.New()
-	buf := make([]byte, partBytes)
-	for left := in.Bytes; left > 0; {
-		n := min(left, partBytes)
-		if err := fill(in.Body, buf[:n], left == n, digest); err != nil {
+	next, stop := readParts(in)
+	defer stop()
+	for p := range next {
+		if p.err != nil {
 			return *up.UploadId, nil, call.Refuse(store.Invalid, "BodyDigest")
 		}
-		sum := sha256.Sum256(buf[:n])
-		number := aws.Int32(int32(len(done) + 1))
+		number, n := aws.Int32(int32(len(done)+1)), int64(len(p.bytes))
 		out, err := b.client.UploadPart(ctx, &s3.UploadPartInput{
 			Bucket: &b.name, Key: &in.Key, UploadId: up.UploadId, PartNumber: number,
-			Body: bytes.NewReader(buf[:n]), ContentLength: &n,
-			ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(sum[:])),
+			Body: bytes.NewReader(p.bytes), ContentLength: &n,
+			ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(p.sum[:])),
 		})
 		if err != nil {
 			return *up.UploadId, nil, call.Fail(err)
 		}
 		done = append(done, types.CompletedPart{ETag: out.ETag, PartNumber: number, ChecksumSHA256: out.ChecksumSHA256})
-		left -= n
-	}
-	if [32]byte(digest.Sum(nil)) != in.SHA256 {
-		return *up.UploadId, nil, call.Refuse(store.Invalid, "BodyDigest")
+		p.done()
 	}
 	return *up.UploadId, done, nil
+}
+
+// part is a piece of a body with its digest. done gives its buffer back; err:
+// the body is not what was announced.
+type part struct {
+	bytes []byte
+	sum   [32]byte
+	err   error
+	done  func()
+}
+
+// readParts reads and hashes the next part while one is sent: two buffers in
+// all. The last part comes only when the whole body has the digest that was
+// announced. stop ends the reading; the body is not touched after it returns.
+func readParts(in store.PutObject) (parts <-chan part, stop func()) {
+	out, free, quit, ended := make(chan part), make(chan []byte, 2), make(chan struct{}), make(chan struct{})
+	free <- make([]byte, min(in.Bytes, partBytes))
+	free <- make([]byte, min(in.Bytes, partBytes))
+	go func() {
+		defer close(ended)
+		defer close(out)
+		whole := sha256.New()
+		for left := in.Bytes; left > 0; {
+			var buf []byte
+			select {
+			case buf = <-free:
+			case <-quit:
+				return
+			}
+			n := min(left, partBytes)
+			p := part{bytes: buf[:n], done: func() { free <- buf }}
+			p.err = fill(in.Body, p.bytes, left == n, whole)
+			if p.sum = sha256.Sum256(p.bytes); left == n && p.err == nil && [32]byte(whole.Sum(nil)) != in.SHA256 {
+				p.err = errBody
+			}
+			select {
+			case out <- p:
+			case <-quit:
+				return
+			}
+			if left -= n; p.err != nil {
+				return
+			}
+		}
+	}()
+	return out, func() { close(quit); <-ended }
 }
 
 // abandon ends a failed upload, also when the caller's context has ended. What

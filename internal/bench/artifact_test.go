@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/cairnstate/cairn/shared/artifact"
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store/enginetest"
+	"github.com/cairnstate/cairn/shared/store/s3"
+	"github.com/cairnstate/cairn/shared/wiring"
+)
+
+const minArtifact = 0.8 // put and get of 64 MB : raw upload and download
+
+// TestArtifactRatio stages and reads 64 MB beside a raw upload and download of
+// as many bytes, in turns.
+func TestArtifactRatio(t *testing.T) {
+	asked(t)
+	e := enginetest.Open(t)
+	tenant := enginetest.Tenant(t)
+	w := open(t, wiring.Outside{Main: e.Main, Keys: e.Keys, Bucket: e.Bucket, KMS: e.KMS, DataKey: e.Config.DataKey}, tenant)
+	raw := s3.NewClient(e.AWS, e.Config.S3)
+	ctx := context.Background()
+	var put, get, rawPut, rawGet []time.Duration
+	timed := func(list *[]time.Duration, f func() error) {
+		t.Helper()
+		begin := time.Now()
+		if err := f(); err != nil {
+			t.Fatal(err)
+		}
+		*list = append(*list, time.Since(begin))
+	}
+	h, _, err := w.s.Journal.ReadHead(ctx, w.tenant, "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		data := make([]byte, 64<<20)
+		_, _ = rand.Read(data)
+		var a execution.Artifact
+		timed(&put, func() (err error) {
+			a, err = w.s.Artifacts.Stage(ctx, artifact.Upload{Tenant: w.tenant, Execution: "e", Name: "recording", MediaType: "audio/wav", Body: bytes.NewReader(data)})
+			return err
+		})
+		key := aws.String(fmt.Sprintf("%s-raw/%d", tenant, n))
+		timed(&rawPut, func() error {
+			_, err := raw.PutObject(ctx, &awss3.PutObjectInput{Bucket: &e.Config.Bucket, Key: key, Body: bytes.NewReader(data)})
+			return err
+		})
+		timed(&get, func() error {
+			r, err := w.s.Artifacts.Open(ctx, h.Ref, a)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			_, err = io.Copy(io.Discard, r)
+			return err
+		})
+		timed(&rawGet, func() error {
+			out, err := raw.GetObject(ctx, &awss3.GetObjectInput{Bucket: &e.Config.Bucket, Key: key})
+			if err != nil {
+				return err
+			}
+			defer out.Body.Close()
+			_, err = io.Copy(io.Discard, out.Body)
+			return err
+		})
+	}
+	for _, c := range []struct {
+		what      string
+		ours, raw []time.Duration
+	}{{"put", put, rawPut}, {"get", get, rawGet}} {
+		a, b := median(c.ours), median(c.raw)
+		ratio := float64(b) / float64(a)
+		fmt.Printf("artifact of 64 MB, %s: %v; raw: %v; %.2f of its speed (at least %.1f)\n", c.what, a, b, ratio, minArtifact)
+		if ratio < minArtifact {
+			t.Errorf("%s: %.2f of the raw speed, want at least %.1f", c.what, ratio, minArtifact)
+		}
+	}
+}
