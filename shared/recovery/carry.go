@@ -53,7 +53,7 @@ func (s *Service) moving(h *journal.Handle, r *api.ForkRequest) (*execution.Prop
 	if err := s.usable(h); err != nil {
 		return nil, err
 	}
-	p, err := s.propose(h, &execution.Change{Kind: execution.KindMoved, System: true, Actor: actor(&r.Common), Request: request(&r.Common, 0), MovedTo: r.NewExecution})
+	p, err := s.propose(h, &execution.Change{Kind: execution.KindMoved, System: true, Actor: r.Actor.Execution(), Request: request(&r.Common, 0), MovedTo: r.NewExecution})
 	if err != nil || p.Replay != nil {
 		return p, err
 	}
@@ -114,7 +114,7 @@ func (s *Service) heir(ctx context.Context, h *journal.Handle, r *api.ForkReques
 			files = append(files, *slot.ResultRef)
 		}
 	}
-	change := &execution.Change{Kind: execution.KindCreated, Actor: actor(&r.Common), Request: request(&r.Common, 0), State: from.Data, Labels: tip.Labels, Subjects: tip.Subjects,
+	change := &execution.Change{Kind: execution.KindCreated, Actor: r.Actor.Execution(), Request: request(&r.Common, 0), State: from.Data, Labels: tip.Labels, Subjects: tip.Subjects,
 		Permissions: tip.Permissions, Task: from.Task, Created: created}
 	f := &journal.Fork{Open: open, Slots: slots, Closed: ledger.SlotMoved,
 		Creation: journal.Creation{Tenant: r.Tenant, Execution: r.NewExecution, Change: change, LabelTokens: h.Head.LabelTokens, SubjectTokens: h.Head.SubjectTokens}}

@@ -34,7 +34,7 @@ func (s *Service) Claim(ctx context.Context, r *api.ClaimRequest) (*api.ClaimRep
 // claim is the transaction, and what must hold before the fence moves.
 func (s *Service) claim(ctx context.Context, common *api.Common, r *api.Claiming) (*journal.Written, error) {
 	hash := api.HashNonce(r.Nonce)
-	c := execution.Change{Kind: execution.KindClaimed, Actor: actor(common), Expected: r.ExpectedVersion,
+	c := execution.Change{Kind: execution.KindClaimed, Actor: common.Actor.Execution(), Expected: r.ExpectedVersion,
 		Claim: &execution.ClaimRequest{Owner: r.Owner, LeaseSeconds: r.LeaseSeconds, Nonce: hash, Resume: r.Resume, Supersede: r.Supersede}}
 	if r.Force != nil {
 		c.Claim.Force, c.Reason = r.Force.Reason, r.Force.Reason
@@ -105,7 +105,7 @@ func (s *Service) Renew(ctx context.Context, r *api.RenewRequest) (*api.RenewRep
 // Release gives the execution up for a fresh worker: the same as then.continue.
 // LeaseLost when the fence is not the current one or the owner another.
 func (s *Service) Release(ctx context.Context, r *api.ReleaseRequest) (*api.ReleaseReply, error) {
-	c := execution.Change{Kind: execution.KindContinued, Actor: actor(&r.Common), Request: request(&r.Common, 0), Fence: r.Fence, HasFence: true,
+	c := execution.Change{Kind: execution.KindContinued, Actor: r.Actor.Execution(), Request: request(&r.Common, 0), Fence: r.Fence, HasFence: true,
 		Continue: &execution.Continue{AfterSeconds: r.AfterSeconds}}
 	w, err := s.write(ctx, r.Tenant, r.Execution, func(h *journal.Handle) (*journal.Step, error) {
 		p, err := s.propose(h, &c)
@@ -130,7 +130,7 @@ func (s *Service) Release(ctx context.Context, r *api.ReleaseRequest) (*api.Rele
 // Halt fences the owner out and stops recovery. Halting what is halted changes
 // nothing; ExecutionClosed when it has ended.
 func (s *Service) Halt(ctx context.Context, r *api.HaltRequest) (*api.HaltReply, error) {
-	c := execution.Change{Kind: execution.KindHalted, System: true, Actor: actor(&r.Common), Request: request(&r.Common, 0), Reason: r.Reason}
+	c := execution.Change{Kind: execution.KindHalted, System: true, Actor: r.Actor.Execution(), Request: request(&r.Common, 0), Reason: r.Reason}
 	w, err := s.write(ctx, r.Tenant, r.Execution, func(h *journal.Handle) (*journal.Step, error) {
 		p, err := s.propose(h, &c)
 		if err != nil || p.Replay != nil {
@@ -153,7 +153,7 @@ func (s *Service) Halt(ctx context.Context, r *api.HaltRequest) (*api.HaltReply,
 // Unhalt lets a halted execution go on from the status it was halted in; it is
 // due at once. InvalidRequest {status} when it is not halted.
 func (s *Service) Unhalt(ctx context.Context, r *api.UnhaltRequest) (*api.UnhaltReply, error) {
-	c := execution.Change{Kind: execution.KindUnhalted, System: true, Actor: actor(&r.Common), Request: request(&r.Common, r.ExpectedVersion), Reason: r.Reason, Expected: r.ExpectedVersion}
+	c := execution.Change{Kind: execution.KindUnhalted, System: true, Actor: r.Actor.Execution(), Request: request(&r.Common, r.ExpectedVersion), Reason: r.Reason, Expected: r.ExpectedVersion}
 	w, err := s.write(ctx, r.Tenant, r.Execution, func(h *journal.Handle) (*journal.Step, error) {
 		p, err := s.propose(h, &c)
 		if err != nil || p.Replay != nil {

@@ -17,7 +17,7 @@ import (
 //
 // Errors: LeaseLost, InvalidRequest {field}, Halted, ExecutionClosed.
 func (s *Service) Reconcile(ctx context.Context, r *api.ReconcileRequest) (*api.ReconcileReply, error) {
-	rd := &round{tenant: r.Tenant, execution: r.Execution, request: request(&r.Common, 0), actor: actor(&r.Common), fence: r.Fence, hasFence: r.Fence != 0}
+	rd := &round{tenant: r.Tenant, execution: r.Execution, request: request(&r.Common, 0), actor: r.Actor.Execution(), fence: r.Fence, hasFence: r.Fence != 0}
 	h, err := s.Journal.Open(ctx, r.Tenant, r.Execution, journal.OpenOptions{Head: true})
 	if err != nil {
 		return nil, err

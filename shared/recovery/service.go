@@ -134,14 +134,6 @@ func request(c *api.Common, expected int64) execution.RequestID {
 	return execution.RequestID{ID: c.RequestID, Hash: c.Hash, Digest: c.Digest}
 }
 
-// actor is who asked; the system where nobody said.
-func actor(c *api.Common) *execution.Actor {
-	if a := c.Actor.Execution(); a != nil {
-		return a
-	}
-	return nil
-}
-
 // unchanged ends a Write that has nothing to write.
 type unchanged struct{ h *journal.Handle }
 

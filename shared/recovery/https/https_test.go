@@ -42,7 +42,13 @@ func system(t *testing.T) *httptest.Server {
 	mux.HandleFunc("/elsewhere", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "https://169.254.169.254/latest", http.StatusTemporaryRedirect)
 	})
-	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then the server notices that the asker is gone
+		select {
+		case <-r.Context().Done():
+		case <-time.After(5 * time.Second):
+		}
+	})
 	s := httptest.NewTLSServer(mux)
 	t.Cleanup(s.Close)
 	return s
@@ -84,7 +90,11 @@ func TestAsk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			limit := time.Minute
+			if c.err == "deadline" {
+				limit = 100 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			defer cancel()
 			a, err := r.Ask(ctx, recovery.Question{Tenant: "bank", Execution: "e1", Operation: "op", Fence: 7, ProviderKey: "pk", Config: recovery.ResolverConfig{Target: c.target}})
 			switch {
