@@ -260,6 +260,16 @@ func TestStreamRecords(t *testing.T) {
 	if c := w.getCode("done"); c != execution.Deleted {
 		t.Errorf("a good record behind the poison: %q", c)
 	}
+	for _, odd := range []string{`{"dynamodb":{"SequenceNumber":"9","Keys":{"pk":"text"}}}`, `{"dynamodb":{"SequenceNumber":"9","Keys":{"pk":{"N":"1"},"sk":{"S":"timer#retention"}}}}`} {
+		if out := w.Retention.Stream(t.Context(), []json.RawMessage{json.RawMessage(odd)}); len(out.Failures) != 1 || out.Failures[0].Item != "9" {
+			t.Errorf("%s: %v", odd, out)
+		}
+	}
+	for _, none := range []string{`{}`, `7`, `{"dynamodb":{"Keys":{}}}`} {
+		if out := w.Retention.Stream(t.Context(), []json.RawMessage{json.RawMessage(none)}); len(out.Failures) != 0 {
+			t.Errorf("%s: %v", none, out)
+		}
+	}
 	w = copyOf(t, base)
 	w.faults(memory.Fault{On: "transact", Effect: "throttle", Count: 1000})
 	out = w.Retention.Stream(t.Context(), []json.RawMessage{remove("1", "bank#done", byService), remove("2", "bank#live", byService), remove("3", "bank#done", byService)})

@@ -43,6 +43,11 @@ type text struct {
 	S *string `json:"S"`
 }
 
+func parseRecord(raw []byte) (*record, error) {
+	r := &record{}
+	return r, json.Unmarshal(raw, r)
+}
+
 // removal tells what happened. TTL removals carry the service's identity; their
 // replicated copies carry none, so the time on the item is held against the
 // time of the record (aws-lambda-stream PR 426).
@@ -121,17 +126,17 @@ func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchRe
 	out := BatchReply{Failures: []BatchFailure{}}
 	blocked := map[string]bool{} // partitions with a failed record: their order is kept
 	for _, raw := range records {
-		var r record
-		if err := json.Unmarshal(raw, &r); err != nil || r.Change.SequenceNumber == "" {
+		r, err := parseRecord(raw)
+		if r.Change.SequenceNumber == "" {
 			s.count(telemetry.RetentionFailures, 1)
 			continue
 		}
 		pk, sk, ok := r.key()
-		if !ok || blocked[pk] {
+		if err != nil || !ok || blocked[pk] {
 			out.Failures = append(out.Failures, BatchFailure{r.Change.SequenceNumber})
 			continue
 		}
-		if err := s.ring(ctx, &r, pk, sk); err != nil {
+		if err := s.ring(ctx, r, pk, sk); err != nil {
 			blocked[pk] = true
 			out.Failures = append(out.Failures, BatchFailure{r.Change.SequenceNumber})
 			e := execution.AsError(err)
