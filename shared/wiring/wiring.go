@@ -85,7 +85,7 @@ func New(o Outside) *Services {
 	s.Recovery.Redact = s.Secrets.Evidence
 	s.Checkpoint.ChildEnded, s.Checkpoint.Carry = s.Recovery.ChildEnded, s.Recovery.Carry
 	s.Retention = &retention.Service{Table: table, Bucket: bucket, Journal: s.Journal, Sealer: s.Sealer, Catalog: s.Catalog, Ledger: s.Ledger, Log: o.Log, Count: o.Meter.Count}
-	s.Checkpoint.Lifetime = s.Retention.Lifetime
+	s.Checkpoint.Lifetime, s.Recovery.Lifetime = s.Retention.Lifetime, s.Retention.Lifetime
 	return s
 }
 
