@@ -236,6 +236,39 @@ func TestDeleteWhenReleased(t *testing.T) {
 	}
 }
 
+// TestHoldSurvivesEverything: placed or released under any fault and asked for
+// again, a hold is there once, or gone.
+func TestHoldSurvivesEverything(t *testing.T) {
+	t.Parallel()
+	for name, sel := range selectors {
+		base := newWorld(t)
+		base.rich("e", fields{"thread": "T"})
+		for _, effect := range []string{"lost", "landed", "crash_before", "crash_after", "throttle", "unavailable"} {
+			for n := 1; n <= 8; n++ {
+				w := copyOf(t, base)
+				for _, action := range []string{"hold", "release_hold"} {
+					w.faults(memory.Fault{On: "*", Nth: n, Effect: effect})
+					f := with(sel, fields{"hold": "h", "reason": "r", "request_id": action})
+					err := w.crash(func(ctx context.Context) error { _, err := w.do(ctx, "retention", action, f); return err })
+					if err != nil && !execution.CodeOf(err).Retryable() {
+						t.Errorf("%s, %s %s at call %d: %v", name, action, effect, n, err)
+					}
+					w.faults()
+					w.restart()
+					r := w.ok("retention", action, f)
+					want := map[string]int{"hold": 1, "release_hold": 0}[action]
+					if got := len(r["holds"].([]any)); got != want {
+						t.Errorf("%s, %s %s at call %d: %d holds", name, action, effect, n, got)
+					}
+					if got := len(of(w.items(), "bank#e/hold#")) + len(of(w.items(), "bank/holdset#")); got != want {
+						t.Errorf("%s, %s %s at call %d: %d items", name, action, effect, n, got)
+					}
+				}
+			}
+		}
+	}
+}
+
 // hooked runs something before the nth call of a table or bucket.
 type hooked struct {
 	n, seen int
