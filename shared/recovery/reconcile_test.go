@@ -65,9 +65,9 @@ func TestReconcileFindings(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)
 			k.workflow(nil)
-			op, f := k.taken("e1", c.op)
+			op, _ := k.taken("e1", c.op)
 			k.advance(c.wait)
-			f = num(k.do("claim", m{"execution": "e1", "owner": "b", "lease_seconds": 3600, "supersede": true, "force": m{"reason": "r"}})["fence"])
+			f := num(k.do("claim", m{"execution": "e1", "owner": "b", "lease_seconds": 3600, "supersede": true, "force": m{"reason": "r"}})["fence"])
 			k.resolver.set("bank", c.answers...)
 			r := k.do("reconcile", m{"execution": "e1", "fence": f})
 			ops := r["operations"].([]any)
@@ -250,13 +250,13 @@ func TestSlotWins(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.workflow(m{"resolvers": nil})
-	op, f := k.taken("e1", nil)
+	op, _ := k.taken("e1", nil)
 	k.do("record_outcome", m{"execution": "e1", "operation": op, "outcome": "succeeded", "provider_ref": "tx"})
 	c := k.do("claim", m{"execution": "e1", "owner": "b", "lease_seconds": 60, "supersede": true})
 	if o := c["operations"].([]any)[0].(m); o["status"] != "uncertain" || o["disposition"] != "uncertain" || o["evidence"].(m)["outcome"] != "succeeded" {
 		t.Errorf("a claim shows %v", o)
 	}
-	f = num(c["fence"])
+	f := num(c["fence"])
 	r := k.do("reconcile", m{"execution": "e1", "fence": f, "evidence": []m{{"operation": op, "finding": "decided", "attempt": 1, "outcome": "abandoned", "reason": "r"}}})
 	if o := r["operations"].([]any)[0].(m); o["status"] != "succeeded" {
 		t.Errorf("%v", o)
