@@ -25,6 +25,8 @@ type truth struct {
 	kinds map[execution.OperationID]string
 	tools map[execution.OperationID]bool
 	begun map[execution.OperationID]bool // there is a slot
+	// children that somebody may have made.
+	children map[execution.OperationID][]execution.ExecutionID
 }
 
 // known is what is known about an execution.
@@ -36,10 +38,10 @@ type known struct {
 	status   execution.Status
 	owner    string
 	holds    int
-	deleted  bool // closed by a deletion
-	asked    bool // somebody asked for its deletion
-	expires  bool // may be deleted by a policy
-	policy   bool // is created under one
+	deleted  bool             // closed by a deletion
+	asked    bool             // somebody asked for its deletion
+	expires  bool             // may be deleted by a policy
+	policy   bool             // is created under one
 	acks     map[string]int64 // request -> version, as acknowledged
 	signals  map[string]bool  // acknowledged: name/key
 	outcomes map[string]execution.Outcome
@@ -49,7 +51,7 @@ type known struct {
 }
 
 func newTruth(w *world) truth {
-	return truth{w: w, known: map[execution.ExecutionID]*known{}, kinds: map[execution.OperationID]string{}, tools: map[execution.OperationID]bool{}, begun: map[execution.OperationID]bool{}}
+	return truth{w: w, known: map[execution.ExecutionID]*known{}, kinds: map[execution.OperationID]string{}, tools: map[execution.OperationID]bool{}, begun: map[execution.OperationID]bool{}, children: map[execution.OperationID][]execution.ExecutionID{}}
 }
 
 func (t *truth) of(e execution.ExecutionID) *known {
@@ -60,6 +62,20 @@ func (t *truth) of(e execution.ExecutionID) *known {
 		t.order = append(t.order, e)
 	}
 	return k
+}
+
+// childless: all children that the operation had were deleted.
+func (t *truth) childless(op execution.OperationID) bool {
+	gone := false
+	for _, id := range t.children[op] {
+		if k := t.known[id]; k != nil && k.tip > 0 {
+			if !k.deleted {
+				return false
+			}
+			gone = true
+		}
+	}
+	return gone
 }
 
 func (k *known) ended() bool {
@@ -194,7 +210,9 @@ func (t *truth) slot(e execution.ExecutionID, k *known, r memory.Record) {
 	id, number, _ := strings.Cut(strings.TrimPrefix(r.Key.SK, journal.SlotPrefix), "#")
 	_, _ = fmt.Sscanf(number, "%d", &attempt)
 	op := execution.OperationID(id)
-	t.begun[op] = true
+	if r.New.Int(journal.SlotStarted) != 0 {
+		t.begun[op] = true
+	}
 	if !was.Final() && is == execution.OutcomeSucceeded && t.tools[op] && !t.copied(k, op, attempt) {
 		t.w.biz.settledBy(op, attempt, is)
 		t.effects(op, tool)
@@ -332,7 +350,7 @@ func (w *world) settleState(ctx context.Context, p *process, e execution.Executi
 		open[it.Name+"/"+it.Key] = true
 	}
 	for _, s := range slices.Sorted(maps.Keys(k.signals)) {
-		n := absorbed[s]
+		n := absorbed[string(e)+" "+s]
 		if open[s] {
 			n++
 		}

@@ -303,7 +303,10 @@ func (a *actor) verdicts(e execution.ExecutionID) {
 		} else if a.w.biz.mayStill(op.Operation, e) {
 			continue
 		} else if op.Name == child && a.w.truth.begun[op.Operation] {
-			continue // the child says how it ended
+			if !a.w.truth.childless(op.Operation) {
+				continue // the child says how it ended
+			}
+			out = execution.OutcomeFailed
 		}
 		req := &api.ReconcileRequest{Common: a.common(a.fresh()), Execution: e, Evidence: []api.Evidence{{Operation: op.Operation, Attempt: op.Attempt, Finding: execution.Decided, Outcome: out, Reason: "looked", Force: true}}}
 		api.Identify(req)
@@ -367,7 +370,7 @@ func (w *world) heal() {
 			w.drain()
 		}
 		if w.failed != nil || w.rested() && len(w.queue) == 0 {
-			return
+			break
 		}
 		w.sweep("recover")
 		if round%4 == 1 {
@@ -378,6 +381,13 @@ func (w *world) heal() {
 			w.attend()
 		}
 		w.advance(time.Duration(1+round) * time.Minute)
+	}
+	for range 2 { // what deletions left for later
+		if w.failed == nil {
+			w.advance(70 * time.Minute)
+			w.sweep("retention")
+			w.drain()
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"github.com/cairnstate/cairn/shared/api"
+	"github.com/cairnstate/cairn/shared/execution"
 	"os"
 	"strings"
 	"sync"
@@ -209,12 +210,14 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	w := newWorld(plan{Seed: 1})
 	s := w.newProcess().services
-	req := &api.CreateRequest{Common: api.Common{Tenant: tenant}, Execution: "first", Workflow: "main", State: parse([]byte(`{"s":"` + strings.Repeat("compressed ", 100) + `"}`)), Claim: &api.CreateClaim{Owner: "o", LeaseSeconds: 30}}
 	get := &api.GetRequest{Common: api.Common{Tenant: tenant}, Execution: "first"}
-	api.Identify(req)
 	api.Identify(get)
-	if _, err := s.Checkpoint.Create(context.Background(), req); err != nil {
-		panic(err)
+	for e, n := range map[execution.ExecutionID]int{"first": 100, "large": 100_000} {
+		req := &api.CreateRequest{Common: api.Common{Tenant: tenant}, Execution: e, Workflow: "main", State: parse([]byte(`{"s":"` + strings.Repeat("compressed ", n) + `"}`)), Claim: &api.CreateClaim{Owner: "o", LeaseSeconds: 30}}
+		api.Identify(req)
+		if _, err := s.Checkpoint.Create(context.Background(), req); err != nil {
+			panic(err)
+		}
 	}
 	if _, err := w.newProcess().services.Checkpoint.Get(context.Background(), get); err != nil {
 		panic(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cairnstate/cairn/shared/api"
+	"github.com/cairnstate/cairn/shared/checkpoint"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/jsonx"
@@ -332,13 +333,15 @@ func (s *shift) tool(op api.OperationReply) (execution.Outcome, bool) {
 func (s *shift) begetChild(op api.OperationReply) bool {
 	req := &api.CreateRequest{Common: s.common(s.fresh()), Workflow: "child", Parent: &api.ParentRef{Execution: s.e, Operation: op.Operation}, State: parse([]byte(`{"step":0,"log":[],"signals":[]}`))}
 	api.Identify(req)
+	id := checkpoint.ChildID(execution.Ref{Tenant: tenant, Execution: s.e, Generation: s.k.gen}, &execution.Operation{ID: op.Operation, Attempt: op.Attempt})
+	s.w.truth.children[op.Operation] = append(s.w.truth.children[op.Operation], id)
+	if k := s.w.truth.of(id); k.program == nil {
+		k.program = &program{leaf: true, steps: []progStep{{ops: []string{plain}[:s.rng.IntN(2)]}}}
+	}
 	r, err := retry(s.actor, "child of "+short(s.e), func(ctx context.Context, v *wiring.Services) (*api.CreateReply, error) {
 		return v.Checkpoint.Create(ctx, req)
 	})
 	if err == nil {
-		if k := s.w.truth.of(r.Execution); k.program == nil {
-			k.program = &program{leaf: true, steps: []progStep{{ops: []string{plain}[:s.rng.IntN(2)]}}}
-		}
 		s.w.queue = append(s.w.queue, start{r.Execution, 0})
 	}
 	return false
@@ -348,7 +351,7 @@ func (s *shift) begetChild(op api.OperationReply) bool {
 func (s *shift) absorb() (refs []api.SignalRef, ops []string) {
 	for _, it := range s.view.Inbox {
 		refs = append(refs, api.SignalRef{Name: it.Name, Key: it.Key})
-		ops = append(ops, fmt.Sprintf(`{"op":"add","path":"/signals/-","value":"%s/%s"}`, it.Name, it.Key))
+		ops = append(ops, fmt.Sprintf(`{"op":"add","path":"/signals/-","value":"%s %s/%s"}`, s.e, it.Name, it.Key))
 	}
 	return refs, ops
 }
