@@ -161,7 +161,7 @@ func TestFoldIsWhatProposeSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			if i%3 == 0 {
-				f.State()
+				states = append(states, seen{f.State(), states[i].text})
 			}
 		}
 		for i := range states {
@@ -176,6 +176,42 @@ func TestFoldIsWhatProposeSaid(t *testing.T) {
 			t.Fatalf("%d requests remembered", len(x.s.Requests))
 		}
 	})
+}
+
+// Two futures of one state share nothing that either of them changes.
+func TestTwoFutures(t *testing.T) {
+	t.Parallel()
+	x := own(t)
+	op := x.declareOp(Declaration{Name: "pay"}).Operation
+	grow := func(tag string) *Change {
+		return x.stepWith(func(c *Change) {
+			c.Request, c.Artifacts, c.Subjects = request(tag, ""), []Artifact{{Digest: tag}}, []string{tag}
+			c.Labels, c.Spend, c.Absorb = map[string]string{tag: tag}, map[string]string{"usd": "1"}, []SignalRef{{Name: "s", Key: tag}}
+			c.Operations = []Declaration{{Name: tag}}
+			c.Outcomes = []Settlement{{Operation: op.ID, Outcome: OutcomeUnknown}}
+		})
+	}
+	for i := range 3 { // room behind every slice
+		x.do(grow(fmt.Sprint("r", i)))
+	}
+	base, before := x.s, asJSON(t, x.s)
+	var futures []*State
+	var texts []string
+	for i := range 3 {
+		p, err := x.propose(grow(fmt.Sprint("f", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		futures, texts = append(futures, p.State), append(texts, asJSON(t, p.State))
+	}
+	for i, s := range futures {
+		if asJSON(t, s) != texts[i] {
+			t.Errorf("future %d was changed by another", i)
+		}
+	}
+	if asJSON(t, base) != before {
+		t.Error("the past was changed")
+	}
 }
 
 // firstOf folds the first n entries.

@@ -1,10 +1,7 @@
 package journal
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"io"
 	"slices"
 
 	"github.com/cairnstate/cairn/shared/execution"
@@ -298,54 +295,6 @@ func (j *Journal) foldFrom(ctx context.Context, ref execution.Ref, found []*stor
 		return nil, err
 	}
 	return h, nil
-}
-
-// body opens an entry's sealed body, from its item or from the bucket.
-func (j *Journal) body(ctx context.Context, ref execution.Ref, s *stored) error {
-	sealed := s.body
-	if s.object != nil {
-		var err error
-		if sealed, err = j.object(ctx, ref, s); err != nil {
-			return err
-		}
-	}
-	ref.Generation = s.entry.Generation
-	plain, err := j.Sealer.Open(ctx, s.place(ref), sealed)
-	if err != nil {
-		return execution.AsError(err).With("execution", string(ref.Execution)).With("version", s.entry.Version)
-	}
-	b, err := execution.DecodeBody(plain)
-	if err != nil {
-		return execution.AsError(err).With("execution", string(ref.Execution)).With("version", s.entry.Version)
-	}
-	s.entry.Body = *b
-	return nil
-}
-
-// object reads an oversize body and holds it against its digest.
-func (j *Journal) object(ctx context.Context, ref execution.Ref, s *stored) ([]byte, error) {
-	ref.Generation = s.entry.Generation
-	key := BodyObjectKey(ref, s.entry.Version, [32]byte(s.object))
-	r, info, _, err := j.Bucket.Get(ctx, store.GetObject{Key: key})
-	if store.KindOf(err) == store.NotFound {
-		return nil, integrity(ref, s.entry.Version, "the object of an entry is missing").With("key", key)
-	}
-	if err != nil {
-		return nil, Fail(err, ref)
-	}
-	defer r.Close()
-	if info.Bytes != s.bytes {
-		return nil, integrity(ref, s.entry.Version, "the object of an entry has another size").With("key", key)
-	}
-	b, err := io.ReadAll(io.LimitReader(r, s.bytes+1))
-	if err != nil {
-		return nil, execution.Errorf(execution.Unavailable, "an object could not be read to its end").Because(err)
-	}
-	sum := sha256.Sum256(b)
-	if !bytes.Equal(sum[:], s.object) {
-		return nil, integrity(ref, s.entry.Version, "the object of an entry has other content").With("key", key)
-	}
-	return b, nil
 }
 
 // ReadHead reads an execution's head consistently; nil when there is none. The

@@ -1,0 +1,158 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/memory"
+)
+
+// What the fold forgets stands in its slot first; what stands there already
+// stays.
+func TestForgottenOperationsStandInTheirSlots(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, forgotten := range []int{3, 30} {
+		w := newWorld(t)
+		j := w.process()
+		j.SnapshotBytes = 1 << 30
+		h := w.create(j, "e", `{"text":"`+noise(rand.New(rand.NewPCG(1, 1)), 250<<10)+`"}`, "w1")
+		c := change(h, "many", `{"n":-1}`)
+		for i := range execution.MaxSettledMemory + forgotten {
+			c.Operations = append(c.Operations, execution.Declaration{Name: "op", Key: fmt.Sprint(i), Args: value(`7`)})
+		}
+		got, err := j.step(ctx, "e", c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops := got.Handle.State.OperationsInOrder()
+		c = change(got.Handle, "settled", `{"n":0}`)
+		for _, op := range ops {
+			c.Outcomes = append(c.Outcomes, execution.Settlement{Operation: op.ID, Outcome: execution.OutcomeFailed, Result: value(`null`), ProviderRef: "p"})
+		}
+		if got, err = j.step(ctx, "e", c); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := j.FillSlot(ctx, h.State.Ref, &Slot{Operation: ops[1].ID, Attempt: 1, Generation: h.State.Generation, Outcome: execution.OutcomeSucceeded, At: 3}, FillOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		j.SnapshotBytes = 1
+		h = w.apply(j, got.Handle, "forgets", `{"n":1}`)
+		same(t, w.open(w.process(), "e"), h)
+		if len(h.State.Settled) != execution.MaxSettledMemory || len(h.State.Forgotten) != 8*forgotten {
+			t.Fatalf("%d remembered, %d forgotten", len(h.State.Settled), len(h.State.Forgotten)/8)
+		}
+		slots, err := j.ReadAllSlots(ctx, h.State.Ref)
+		if err != nil || len(slots) != forgotten {
+			t.Fatalf("%d slots, %v", len(slots), err)
+		}
+		for i, op := range ops[:forgotten] {
+			want := execution.OutcomeFailed
+			if i == 1 {
+				want = execution.OutcomeSucceeded
+			}
+			if s := slots[op.ID][1]; s.Outcome != want || i != 1 && (s.Result == nil || s.ProviderRef != "p" || string(s.Args) != string(op.ArgsDigest[:])) || !h.State.MayBeForgotten(op.ID) {
+				t.Errorf("%d: %+v", i, s)
+			}
+		}
+	}
+}
+
+// Slots: first final write wins, whoever writes.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	j := w.process()
+	ref := w.create(j, "e", `{}`, "w1").State.Ref
+	const op = execution.OperationID("0123456789abcdef0123456789abcdef")
+	slot := func(o execution.Outcome, n int) *Slot {
+		return &Slot{Operation: op, Attempt: n, Generation: ref.Generation, Outcome: o, At: 5, Result: value(`{"n":null}`), ProviderRef: "p"}
+	}
+	fill := func(s *Slot, o FillOptions, stands execution.Outcome, filled bool) {
+		t.Helper()
+		now, did, err := j.FillSlot(ctx, ref, s, o)
+		if err != nil || now.Outcome != stands || did != filled {
+			t.Errorf("fill %s: stands %+v filled %v %v", s.Outcome, now, did, err)
+		}
+	}
+	fill(slot(execution.OutcomeUnknown, 1), FillOptions{}, execution.OutcomeUnknown, true)
+	fill(slot(execution.OutcomeInProgress, 1), FillOptions{}, execution.OutcomeInProgress, true)
+	fill(slot(execution.OutcomeNotExecuted, 1), FillOptions{OnlyEmpty: true}, execution.OutcomeInProgress, false)
+	fill(slot(execution.OutcomeSucceeded, 1), FillOptions{}, execution.OutcomeSucceeded, true)
+	fill(slot(execution.OutcomeSucceeded, 1), FillOptions{}, execution.OutcomeSucceeded, true)
+	fill(slot(execution.OutcomeFailed, 1), FillOptions{}, execution.OutcomeSucceeded, false)
+	fill(slot(execution.OutcomeUnknown, 1), FillOptions{}, execution.OutcomeSucceeded, false)
+	other := slot(execution.OutcomeSucceeded, 1)
+	other.Result = value(`{"n":1}`)
+	fill(other, FillOptions{}, execution.OutcomeSucceeded, false)
+	got, err := j.ReadSlots(ctx, ref, op)
+	if s := got[1]; err != nil || !s.SawUnknown || s.Result.String() != `{"n":null}` || s.ProviderRef != "p" {
+		t.Errorf("%+v %v", got, err)
+	}
+	// A started slot is not empty, and only its outcome finishes it.
+	k := SlotKey(ref.PK(), op, 2)
+	w.put(store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), SlotGeneration: store.N(ref.Generation), SlotNonce: store.B([]byte("n")), SlotStarted: store.N(3), SlotFence: store.N(1)})
+	fill(slot(execution.OutcomeNotExecuted, 2), FillOptions{OnlyEmpty: true}, execution.OutcomeNone, false)
+	fill(slot(execution.OutcomeRejected, 2), FillOptions{}, execution.OutcomeRejected, true)
+	// An outcome of a newer version is open, and nobody writes over it.
+	k = SlotKey(ref.PK(), op, 3)
+	w.put(store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), SlotGeneration: store.N(ref.Generation), SlotOutcome: store.S("teleported"), SlotBody: store.B([]byte("?"))})
+	fill(slot(execution.OutcomeSucceeded, 3), FillOptions{}, "teleported", false)
+	// Another generation's.
+	k = SlotKey(ref.PK(), op, 4)
+	w.put(store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), SlotGeneration: store.N(1)})
+	_, _, err = j.FillSlot(ctx, ref, slot(execution.OutcomeSucceeded, 4), FillOptions{})
+	wantCode(t, err, execution.Deleted)
+	// A callback is good for one content.
+	fill(slot(execution.OutcomeInProgress, 5), FillOptions{Callback: []byte("a")}, execution.OutcomeInProgress, true)
+	_, _, err = j.FillSlot(ctx, ref, slot(execution.OutcomeSucceeded, 5), FillOptions{Callback: []byte("b")})
+	wantCode(t, err, execution.RequestMismatch)
+	fill(slot(execution.OutcomeSucceeded, 5), FillOptions{}, execution.OutcomeSucceeded, true)
+	// A recorded null is not absent.
+	null := slot(execution.OutcomeSucceeded, 6)
+	null.Result = value(`null`)
+	fill(null, FillOptions{}, execution.OutcomeSucceeded, true)
+	none := slot(execution.OutcomeSucceeded, 7)
+	none.Result, none.Reason = nil, `"r":null`
+	fill(none, FillOptions{}, execution.OutcomeSucceeded, true)
+	got, err = j.ReadSlots(ctx, ref, op)
+	if err != nil || got[6].Result == nil || got[7].Result != nil {
+		t.Errorf("%+v %v", got, err)
+	}
+	// Contradictions are kept once each, beside the first outcome.
+	for n, first := range []bool{true, false} {
+		did, err := j.Contradict(ctx, ref, slot(execution.OutcomeFailed, 1), []byte{1}, FillOptions{})
+		if err != nil || did != first {
+			t.Errorf("contradiction %d: first %v, %v", n, did, err)
+		}
+	}
+	if did, err := j.Contradict(ctx, ref, slot(execution.OutcomeRejected, 1), []byte{2}, FillOptions{}); err != nil || !did {
+		t.Errorf("another contradiction: %v %v", did, err)
+	}
+	got, err = j.ReadSlots(ctx, ref, op)
+	if s := got[1]; err != nil || s.Outcome != execution.OutcomeSucceeded || !s.Contradicted || len(s.Contradictions) != 2 || s.Contradictions[0].Outcome != execution.OutcomeFailed {
+		t.Errorf("%+v %v", got[1], err)
+	}
+	_, err = j.Contradict(ctx, ref, slot(execution.OutcomeFailed, 4), []byte{1}, FillOptions{}) // another generation's slot
+	wantCode(t, err, execution.Deleted)
+	_, err = j.Contradict(ctx, ref, slot(execution.OutcomeFailed, 5), []byte{1}, FillOptions{Callback: []byte("b")})
+	wantCode(t, err, execution.RequestMismatch)
+	// Too late a validation is refused.
+	_, _, err = j.FillSlot(ctx, ref, slot(execution.OutcomeSucceeded, 8), FillOptions{ValidatedAt: w.engine.Now().Add(-store.Window - time.Second)})
+	wantCode(t, err, execution.Unavailable)
+	// Batches that come back in part.
+	w.faults(memory.Fault{On: "batch", Effect: "unprocessed", Count: 2})
+	many, err := j.GetSlots(ctx, ref, []*execution.Operation{{ID: op, Attempt: 6}, {ID: "none", Attempt: 1}})
+	if err != nil || len(many) != 1 {
+		t.Errorf("%v %v", many, err)
+	}
+	w.faults(memory.Fault{On: "batch", Effect: "unprocessed", Count: 20})
+	_, err = j.GetSlots(ctx, ref, []*execution.Operation{{ID: op, Attempt: 6}})
+	wantCode(t, err, execution.Throttled)
+}
