@@ -32,6 +32,7 @@ export AWS_REGION=${AWS_REGION:-us-east-1}
 export AWS_DEFAULT_REGION=$AWS_REGION
 export AWS_ACCESS_KEY_ID=${AWS_ACCESS_KEY_ID:-test} AWS_SECRET_ACCESS_KEY=${AWS_SECRET_ACCESS_KEY:-test}
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20
+export CDK_VALIDATION=${CDK_VALIDATION:-false} # the rules are checked by `make synth` and the tests
 export AWS_ENVAR_ALLOWLIST=AWS_REGION,AWS_DEFAULT_REGION,AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY # cdklocal drops the others
 unset AWS_PROFILE AWS_SESSION_TOKEN HTTP_PROXY HTTPS_PROXY http_proxy https_proxy
 
@@ -51,11 +52,11 @@ logged() {
   cdk "$@" > "$log" 2>&1 || { grep -v _IN_PROGRESS "$log" | tail -n 40 >&2; die "$1 failed; all of it is in $log"; }
 }
 
-# call makes one request of the DynamoDB API (the engine does not come with a
-# command line).
+# call makes one request of a service's JSON API (the engine does not come with a
+# command line): call <service> <target> <body>
 call() {
-  curl -sS --fail-with-body --aws-sigv4 "aws:amz:$AWS_REGION:dynamodb" --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" \
-    -H "X-Amz-Target: DynamoDB_20120810.$1" -H 'Content-Type: application/x-amz-json-1.0' -d "$2" "$AWS_ENDPOINT_URL"
+  curl -sS --fail-with-body --aws-sigv4 "aws:amz:$AWS_REGION:$1" --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" \
+    -H "X-Amz-Target: $2" -H 'Content-Type: application/x-amz-json-1.0' -d "$3" "$AWS_ENDPOINT_URL"
 }
 
 # name_outputs turns the stack's outputs into variables.
@@ -80,11 +81,9 @@ for name, variable in names.items():
 PY
 }
 
-deploy() {
-  mkdir -p .local
-  if [ -z "${CAIRN_DIST:-}" ]; then
-    make --no-print-directory dist dist-examples DIST_DIR="$dist" DIST_ARCH="$(go env GOARCH)"
-  fi
+# bootstrap makes what the CDK needs in an account, unless it is there.
+bootstrap() {
+  if call ssm AmazonSSM.GetParameter '{"Name":"/cdk-bootstrap/hnb659fds/version"}' > /dev/null 2>&1; then return; fi
   # The engine takes a 12-digit key id for the account.
   case $AWS_ACCESS_KEY_ID in
     [0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]) account=$AWS_ACCESS_KEY_ID ;;
@@ -93,14 +92,22 @@ deploy() {
   # Away from cdk.json, which would have it make the app's template first.
   (cd localstack && "$root/$cdklocal" bootstrap "aws://$account/$AWS_REGION" --no-notices --ci) > .local/cdk-bootstrap.log 2>&1 ||
     { tail -n 40 .local/cdk-bootstrap.log >&2; die "bootstrap failed; all of it is in .local/cdk-bootstrap.log"; }
+}
+
+deploy() {
+  mkdir -p .local
+  if [ -z "${CAIRN_DIST:-}" ]; then
+    make --no-print-directory dist dist-examples DIST_DIR="$dist" DIST_ARCH="$(go env GOARCH)"
+  fi
+  bootstrap
   rm -f "$outputs"
   logged deploy --require-approval never --outputs-file "$outputs"
   name_outputs > "$stack_env.new"
   # The engine's CloudFormation leaves TTL out (DIVERGENCES.md). Asking again for
   # what is on already is refused, so look first.
   table=$(sed -n 's/^CAIRN_TABLE=//p' "$stack_env.new")
-  if ! call DescribeTimeToLive "{\"TableName\":\"$table\"}" | grep -q '"ENABLED"'; then
-    call UpdateTimeToLive "{\"TableName\":\"$table\",\"TimeToLiveSpecification\":{\"AttributeName\":\"ttl\",\"Enabled\":true}}" > /dev/null
+  if ! call dynamodb DynamoDB_20120810.DescribeTimeToLive "{\"TableName\":\"$table\"}" | grep -q '"ENABLED"'; then
+    call dynamodb DynamoDB_20120810.UpdateTimeToLive "{\"TableName\":\"$table\",\"TimeToLiveSpecification\":{\"AttributeName\":\"ttl\",\"Enabled\":true}}" > /dev/null
   fi
   mv "$stack_env.new" "$stack_env"
   say "deployed; $stack_env says where"
