@@ -90,27 +90,3 @@ func TestObjectKeys(t *testing.T) {
 		}
 	}
 }
-
-func TestRemovals(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, json string
-		want       Removal
-	}{
-		{"TTL", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"ApproximateCreationDateTime":1723439725,"OldImage":{"ttl":{"N":"1723213300"}}}}`, ByTTL},
-		{"explicit", `{"eventName":"REMOVE","dynamodb":{"ApproximateCreationDateTime":1723439725,"OldImage":{"ttl":{"N":"1999999999"}}}}`, Explicitly},
-		{"replica", `{"eventName":"REMOVE","dynamodb":{"ApproximateCreationDateTime":1723439725,"OldImage":{"ttl":{"N":"1723213300"}}}}`, ByReplica},
-		{"replica, fractions", `{"eventName":"REMOVE","dynamodb":{"ApproximateCreationDateTime":1.723439725E9,"OldImage":{"ttl":{"N":"1723439725"}}}}`, ByReplica},
-		{"keys only", `{"eventName":"REMOVE","dynamodb":{}}`, Unclear},
-		{"no ttl", `{"eventName":"REMOVE","dynamodb":{"ApproximateCreationDateTime":1,"OldImage":{"x":{"S":"y"}}}}`, Explicitly},
-		{"another service", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"other"},"dynamodb":{}}`, Explicitly},
-		{"insert", `{"eventName":"INSERT","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{}}`, NoRemoval},
-	} {
-		r, err := parseRecord([]byte(c.json))
-		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		} else if got := r.removal(); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
-}

@@ -2,7 +2,6 @@ package retention
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
@@ -116,9 +115,6 @@ func (s *Service) sweepReceipt(ctx context.Context, ref execution.Ref, now int64
 	if err := s.content(ctx, ref, receipt.Int(journal.ReceiptLast), true); err != nil {
 		return false, err
 	}
-	if err := s.batchDelete(ctx, ref, []store.Key{journal.RegistryKey(ref)}); err != nil {
-		return false, err
-	}
 	if err := s.keepReceipt(ctx, ref, receipt); err != nil {
 		return false, err
 	}
@@ -128,12 +124,19 @@ func (s *Service) sweepReceipt(ctx context.Context, ref execution.Ref, now int64
 		_, err := s.update(ctx, ref, store.Update{Key: receipt.Key(), Cond: deleted, Actions: append([]store.Action{store.Set{Attr: receiptSwept, Value: store.N(now)}}, journal.RetainActions(ref.Execution, expires)...)})
 		return true, err
 	}
-	_, _, err = s.Table.Delete(ctx, store.Delete{Key: receipt.Key(), Cond: deleted})
-	var cf *store.ConditionFailed
-	if errors.As(err, &cf) {
+	// The registry's row goes with the receipt and not before: by the row a purge
+	// finds what is left of an execution, and that is the receipt.
+	//
+	// Lost, or a crash before: both stay, the next sweep repeats. Landed, reply lost:
+	// the repeat's condition fails, and that is the end.
+	err = s.transact(ctx, ref, store.Transact{Writes: []store.Write{
+		{Delete: &store.Delete{Key: receipt.Key(), Cond: deleted}},
+		{Delete: &store.Delete{Key: journal.RegistryKey(ref)}},
+	}})
+	if refused(err) {
 		return true, nil
 	}
-	return true, journal.Fail(err, ref)
+	return true, err
 }
 
 // Delete removes one execution, or everything of a thread, subject or label with

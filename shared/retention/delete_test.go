@@ -103,10 +103,16 @@ func TestDeleteReachesEverything(t *testing.T) {
 	if got := of(w.items(), "bank#e/"); len(got) != 1 || !strings.Contains(got[0], "receipt#") {
 		t.Errorf("after the final sweep: %v", got)
 	}
-	for k := range w.items() {
-		if strings.HasPrefix(k, "bank#~") && strings.Contains(k, "/e#") {
-			t.Errorf("registry row left: %s", k)
+	rows := func() (n int) {
+		for k := range w.items() {
+			if strings.HasPrefix(k, "bank#~") && strings.Contains(k, "/e#") {
+				n++
+			}
 		}
+		return n
+	}
+	if rows() != 1 {
+		t.Errorf("%d registry rows beside the receipt: a purge would not find it", rows())
 	}
 	gi, gotObjects := others(w)
 	delete(oi, "bank#other/timer#lease") // rang meanwhile
@@ -130,6 +136,9 @@ func TestDeleteReachesEverything(t *testing.T) {
 	w.settle()
 	if got := of(w.items(), "bank#e/"); len(got) != 0 {
 		t.Errorf("after the receipt's time: %v", got)
+	}
+	if rows() != 0 {
+		t.Errorf("%d registry rows after the receipt's time", rows())
 	}
 	if got := w.ok("retention", "get_receipt", fields{"execution": "e"})["receipt"].(map[string]any); got["deleted_at"] != rec["deleted_at"] {
 		t.Errorf("the kept receipt says %v", got)
@@ -190,7 +199,7 @@ func TestDeleteSurvivesEverything(t *testing.T) {
 		}
 		rows := 0
 		for _, effect := range []string{"lost", "landed", "crash_before", "crash_after"} {
-			for n := 1; n <= calls; n++ {
+			for n := 1; n <= calls; n += stride() {
 				w := copyOf(t, base)
 				w.faults(memory.Fault{On: "*", Nth: n, Effect: effect})
 				err := w.crash(func(ctx context.Context) error { return run(w, ctx) })
@@ -213,7 +222,7 @@ func TestDeleteSurvivesEverything(t *testing.T) {
 			}
 		}
 		t.Logf("old %v: %d rows", old, rows)
-		if rows < 40 {
+		if rows < 40 && !raceEnabled {
 			t.Errorf("only %d rows: the faults do not strike", rows)
 		}
 	}

@@ -3,7 +3,6 @@ package retention
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
@@ -11,31 +10,12 @@ import (
 	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
-// Removal says what took an item out of the table, as its stream record tells.
-type Removal string
-
-// The kinds of removal. Records of a global table's replica and records with
-// keys only do not say it all.
-const (
-	NoRemoval  Removal = ""         // an insertion or a change
-	ByTTL      Removal = "ttl"      // the store, because its time was over
-	ByReplica  Removal = "replica"  // a replicated removal by TTL: no identity, the time was over
-	Explicitly Removal = "explicit" // somebody deleted it
-	Unclear    Removal = "unclear"  // keys only, no identity: it may have been TTL
-)
-
 // record is what retention reads of a stream record.
 type record struct {
-	EventName    string `json:"eventName"`
-	UserIdentity *struct {
-		Type        string `json:"type"`
-		PrincipalID string `json:"principalId"`
-	} `json:"userIdentity"`
-	Change struct {
-		SequenceNumber string                     `json:"SequenceNumber"`
-		Created        json.Number                `json:"ApproximateCreationDateTime"`
-		Keys           map[string]text            `json:"Keys"`
-		OldImage       map[string]json.RawMessage `json:"OldImage"`
+	EventName string `json:"eventName"`
+	Change    struct {
+		SequenceNumber string          `json:"SequenceNumber"`
+		Keys           map[string]text `json:"Keys"`
 	} `json:"dynamodb"`
 }
 
@@ -46,36 +26,6 @@ type text struct {
 func parseRecord(raw []byte) (*record, error) {
 	r := &record{}
 	return r, json.Unmarshal(raw, r)
-}
-
-// removal tells what happened. TTL removals carry the service's identity; their
-// replicated copies carry none, so the time on the item is held against the
-// time of the record (aws-lambda-stream PR 426).
-func (r *record) removal() Removal {
-	if r.EventName != "REMOVE" {
-		return NoRemoval
-	}
-	if u := r.UserIdentity; u != nil && u.Type == "Service" && u.PrincipalID == "dynamodb.amazonaws.com" {
-		return ByTTL
-	}
-	if r.UserIdentity != nil {
-		return Explicitly
-	}
-	if r.Change.OldImage == nil {
-		return Unclear
-	}
-	var ttl struct {
-		N string `json:"N"`
-	}
-	if json.Unmarshal(r.Change.OldImage["ttl"], &ttl) != nil {
-		return Explicitly
-	}
-	at, err := strconv.ParseFloat(ttl.N, 64)
-	created, err2 := r.Change.Created.Float64()
-	if err != nil || err2 != nil || at > created {
-		return Explicitly
-	}
-	return ByReplica
 }
 
 // Event answers payloads that are no requests: batches of the main table's
@@ -156,17 +106,16 @@ func (r *record) key() (pk, sk string, ok bool) {
 	return *p, *s, true
 }
 
-// ring looks at the execution of a timer that went. An explicit removal is our
-// own deletion's or an operator's: it means nothing.
+// ring looks at the execution of a timer that went, by whatever hand: what is due
+// is read from the head.
 func (s *Service) ring(ctx context.Context, r *record, pk, sk string) error {
 	t, e, ok := execution.ParsePartitionKey(pk)
 	if !ok || sk != journal.TimerPrefix+"retention" {
 		return nil
 	}
-	switch r.removal() {
-	case ByTTL, ByReplica, Unclear:
-		_, err := s.sweepHead(ctx, t, e)
-		return err
+	if r.EventName != "REMOVE" {
+		return nil
 	}
-	return nil
+	_, err := s.sweepHead(ctx, t, e)
+	return err
 }
