@@ -1,6 +1,7 @@
 package fieldcases
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"sort"
@@ -154,6 +155,11 @@ var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f'
 func (r *reader) str() string {
 	r.skip()
 	r.at++
+	if end := bytes.IndexByte(r.text[r.at:], '"'); bytes.IndexByte(r.text[r.at:r.at+end], '\\') < 0 { // no escapes
+		plain := string(r.text[r.at : r.at+end])
+		r.at += end + 1
+		return plain
+	}
 	var out []byte
 	for r.text[r.at] != '"' {
 		c := r.text[r.at]

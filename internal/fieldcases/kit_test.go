@@ -27,7 +27,7 @@ import (
 )
 
 // notYet lists the cases whose parts are not built yet, by the test's name.
-var notYet = map[string]bool{"TestT3WhichRemoveWasIt": true, "TestX8KMSKeyDisabled": true}
+var notYet = map[string]bool{}
 
 var skipped, serial atomic.Int64
 
@@ -631,8 +631,14 @@ func oneOf(t testing.TB, got string, want []string, what string) {
 
 func digest(b []byte) string { sum := sha256.Sum256(b); return hex.EncodeToString(sum[:]) }
 
-// noise is text of n characters that hardly compresses.
+// noise is text of n characters that hardly compresses. Long ones are hex: half
+// as long at rest, and nothing in them looks like the beginning of a credential.
 func noise(n int) string {
+	if n > 300_000 {
+		b := make([]byte, n/2+1)
+		_, _ = rand.Read(b) // never fails
+		return hex.EncodeToString(b)[:n]
+	}
 	b := make([]byte, n*3/4+3)
 	_, _ = rand.Read(b) // never fails
 	return base64.StdEncoding.EncodeToString(b)[:n]

@@ -268,12 +268,12 @@ func TestR7DanglingOrWrongObject(t *testing.T) {
 		k.tool("reset", object{}) // small dumps
 		execution := fmt.Sprintf("e%d", n)
 		v1 := k.create(execution, object{"state": object{"small": 1}}).version()
-		v2 := k.apply(execution, v1, object{"state": sized(600_000)}).version()
+		v2 := k.apply(execution, v1, object{"state": sized(60_000)}).version()
 		old := k.journalObjects(execution)[0]
-		v3 := k.apply(execution, v2, object{"state": sized(600_000)}).version()
+		v3 := k.apply(execution, v2, object{"state": sized(60_000)}).version()
 		art := k.put(execution, "doc", []byte(noise(3000)))
 		k.apply(execution, v3, object{"artifacts": []any{art}})
-		k.create(execution+"x", object{"state": sized(600_000)})
+		k.create(execution+"x", object{"state": sized(60_000)})
 		all := k.rest()
 		newest := k.journalObjects(execution)[1]
 		var artObject object
@@ -339,7 +339,7 @@ func TestR7DanglingOrWrongObject(t *testing.T) {
 	}
 	k.run("verify finds it", func(k *kit) {
 		v := k.create("v").version()
-		k.apply("v", v, object{"state": sized(600_000)})
+		k.apply("v", v, object{"state": sized(60_000)})
 		o := k.journalObjects("v")[0]
 		b := objectBody(o)
 		k.load(object{"objects": []any{withBody(o, b[:len(b)-1])}})
