@@ -116,7 +116,7 @@ func TestGoldenBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 		if hex.Dump(got) != string(want) {
-			t.Errorf("%s: the stored form changed; a new form needs a new format version and must leave version %d readable\n%s", k, bodyFormat, got)
+			t.Errorf("%s: the stored form changed; a new form needs a new format version and must leave version %d readable\n%q", k, bodyFormat, got)
 		}
 		stored := undump(t, string(want))
 		b, err := DecodeBody(stored)

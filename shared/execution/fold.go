@@ -59,8 +59,6 @@ func (f *Folder) State() *State {
 func (f *Folder) clip() {
 	f.s.Requests = slices.Clip(f.s.Requests)
 	f.s.Artifacts = slices.Clip(f.s.Artifacts)
-	f.s.Subjects = slices.Clip(f.s.Subjects)
-	f.s.Settled = slices.Clip(f.s.Settled)
 }
 
 // Apply adds the next entries. After an error the folder is of no use.
