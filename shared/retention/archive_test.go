@@ -253,7 +253,7 @@ func TestArchiveSurvivesEverything(t *testing.T) {
 		}
 		rows := 0
 		for _, effect := range []string{"lost", "landed", "crash_before", "crash_after"} {
-			for n := 1; n <= calls; n++ {
+			for n := 1; n <= calls; n += stride() {
 				w := copyOf(t, c.base)
 				w.faults(memory.Fault{On: "*", Nth: n, Effect: effect})
 				err := w.crash(func(ctx context.Context) error { return run(w, ctx) })

@@ -143,7 +143,7 @@ func TestHoldAtEveryStepOfADeletion(t *testing.T) {
 		u.ok("retention", "delete", fields{"execution": "e", "reason": "r"})
 		calls := len(u.engine.Log())
 		stopped, under := 0, 0
-		for n := 1; n <= calls; n++ {
+		for n := 1; n <= calls; n += stride() {
 			w := copyOf(t, base)
 			hook := &hooked{n: n, do: func() {
 				_, err := w.do(t.Context(), "retention", "hold", with(sel, fields{"hold": "h", "reason": "legal"}))

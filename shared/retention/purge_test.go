@@ -217,7 +217,7 @@ func TestPurgeSurvivesEverything(t *testing.T) {
 	want := everything(u)
 	rows := 0
 	for i, effect := range []string{"lost", "landed", "crash_before", "crash_after", "unavailable", "throttle"} {
-		for n := 1 + i%2; n <= calls; n += 2 {
+		for n := 1 + i%2; n <= calls; n += 2 * stride() {
 			w := copyOf(t, base)
 			w.faults(memory.Fault{On: "*", Nth: n, Effect: effect})
 			var err error

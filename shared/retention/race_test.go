@@ -141,7 +141,7 @@ func TestPruneSurvivesEverything(t *testing.T) {
 		return out
 	}
 	for _, effect := range []string{"lost", "landed", "crash_before", "crash_after"} {
-		for n := 1; n <= calls; n++ {
+		for n := 1; n <= calls; n += stride() {
 			w := copyOf(t, base)
 			w.faults(memory.Fault{On: "*", Nth: n, Effect: effect})
 			_ = w.crash(func(ctx context.Context) error { _, err := w.do(ctx, "retention", "sweep", nil); return err })

@@ -94,6 +94,15 @@ func noise(seed uint64, n int) string {
 	return base64.StdEncoding.EncodeToString(b)[:n]
 }
 
+// stride is how many calls a matrix of faults moves on at a time: under the race
+// detector, which looks for something else, not every one.
+func stride() int {
+	if raceEnabled {
+		return 5
+	}
+	return 1
+}
+
 type ctxt = context.Context
 
 // fields are a request's or reply's fields.
