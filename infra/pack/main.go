@@ -48,7 +48,7 @@ func pack(dir, name string, report io.Writer) error {
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
-	fmt.Fprintf(report, "%s: binary %.1f MB, zip %.1f MB\n", path, megabytes(len(binary)), megabytes(len(archive)))
+	fmt.Fprintf(report, "%s: binary %.1f MiB, zip %.1f MiB\n", path, megabytes(len(binary)), megabytes(len(archive)))
 	return nil
 }
 
@@ -74,4 +74,4 @@ func archiveOf(binary []byte) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-func megabytes(n int) float64 { return float64(n) / 1e6 }
+func megabytes(n int) float64 { return float64(n) / (1 << 20) }
