@@ -7,6 +7,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOTESTSUM   := gotest.tools/gotestsum@v1.13.0
 FUZZTIME    ?= 20s
+PROVE       ?= 10m
+MUTATE      ?=
 PKG         ?= ./...
 
 .PHONY: help
@@ -77,3 +79,11 @@ blackbox: ## the field cases against a sandbox, where their runner is beside the
 	@if [ -f ../shared/tools/blackbox/run.py ]; then python3 ../shared/tools/blackbox/run.py --repo . --jobs 2; else echo "SKIP blackbox: no runner beside the checkout"; fi
 
 -include infra/Makefile.inc
+
+.PHONY: prove
+prove: ## simulation and linearizability for PROVE (10m): schedules with faults, concurrent histories
+	go test ./internal/simulation -v -timeout 0 -run 'TestSimulation|TestLinearizable' -for $(PROVE) -operations 1000000
+
+.PHONY: mutate
+mutate: ## take each guarding condition away: a test must notice (MUTATE='-only claim' for some)
+	go run ./internal/mutate $(MUTATE)

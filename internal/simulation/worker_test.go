@@ -80,7 +80,7 @@ type shift struct {
 func (a *actor) work(e execution.ExecutionID, expected int64) {
 	a.execution = e
 	k := a.w.truth.of(e)
-	req := &api.ResumeRequest{Common: a.common(""), Claiming: api.Claiming{Execution: e, Owner: a.name, LeaseSeconds: 30, Nonce: a.fresh(), ExpectedVersion: expected}}
+	req := &api.ResumeRequest{Common: a.common(""), Claiming: api.Claiming{Execution: e, Owner: a.name, LeaseSeconds: 30, Nonce: a.fresh(), ExpectedVersion: expected, MaxInlineBytes: 1 << 20}}
 	api.Identify(req)
 	r, err := retry(a, "resume "+short(e), func(ctx context.Context, s *wiring.Services) (*api.ResumeReply, error) {
 		return s.Recovery.Resume(ctx, req)
