@@ -420,12 +420,12 @@ func TestR8ArchivedButHalfVisible(t *testing.T) {
 	equal(t, k.whole("e", entries), before, "what reads show of a restored one")
 	k.run("an open one", func(k *kit) {
 		for _, how := range []string{"created", "leased", "waiting", "uncertain"} {
-			c := k.create("o-"+how, object{"policy": "p"})
+			k.create("o-"+how, object{"policy": "p"})
 			switch how {
 			case "leased":
 				k.claim("o-"+how, "w", 60)
 			case "waiting", "uncertain":
-				c = k.claim("o-"+how, "w", 60)
+				c := k.claim("o-"+how, "w", 60)
 				if how == "uncertain" {
 					k.declare("o-"+how, c.fence(), object{"key": "k"})
 				}
