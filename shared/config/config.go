@@ -134,8 +134,9 @@ func loopback(endpoint string) bool {
 	return u.Hostname() == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// Stores makes the stores with the SDK's configuration given. It asks nobody; the
-// first call on a store finds out whether it is there.
+// Stores makes the stores with the SDK's configuration given, each call bound to
+// a tenant (package tenancy) and, with a TenantRole, made in its session. It asks
+// nobody; the first call on a store finds out whether it is there.
 func (c Config) Stores(cfg aws.Config) Stores {
 	// One clock for all: what any service says about the time holds for the others.
 	clock := awscall.NewClock(time.Now)
@@ -144,14 +145,10 @@ func (c Config) Stores(cfg aws.Config) Stores {
 		cfg.Credentials = newSessions(cfg, c.TenantRole)
 	}
 	tables := dynamo.NewClient(cfg)
-	stores := Stores{
-		Main:   dynamo.New(tables, c.Table, clock, nil),
-		Keys:   dynamo.New(tables, c.KeyTable, clock, nil),
-		Bucket: s3.New(s3.NewClient(cfg, c.S3), c.Bucket, clock, time.Now),
-		KMS:    kms.New(kms.NewClient(cfg), clock),
+	return Stores{
+		Main:   tenancy.Table(dynamo.New(tables, c.Table, clock, nil)),
+		Keys:   tenancy.Table(dynamo.New(tables, c.KeyTable, clock, nil)),
+		Bucket: tenancy.Bucket(s3.New(s3.NewClient(cfg, c.S3), c.Bucket, clock, time.Now)),
+		KMS:    boundKMS{kms.New(kms.NewClient(cfg), clock)},
 	}
-	if c.TenantRole != "" {
-		stores = Stores{Main: tenancy.Table(stores.Main), Keys: tenancy.Table(stores.Keys), Bucket: tenancy.Bucket(stores.Bucket), KMS: boundKMS{stores.KMS}}
-	}
-	return stores
 }

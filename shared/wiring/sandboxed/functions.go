@@ -9,6 +9,7 @@ import (
 	"github.com/cairnstate/cairn/shared/recovery"
 	"github.com/cairnstate/cairn/shared/sandbox"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/store/tenancy"
 	"github.com/cairnstate/cairn/shared/telemetry"
 	"github.com/cairnstate/cairn/shared/wiring"
 )
@@ -16,7 +17,7 @@ import (
 // Functions makes the three functions over the world (sandbox.Build).
 func Functions(w sandbox.World) (map[string]sandbox.Function, error) {
 	s := wiring.New(wiring.Outside{
-		Main: w.Engine.Table(memory.Main), Keys: w.Engine.Table(memory.Keys), Bucket: w.Engine.Bucket(), KMS: w.KMS, DataKey: w.KMSKey,
+		Main: tenancy.Table(w.Engine.Table(memory.Main)), Keys: tenancy.Table(w.Engine.Table(memory.Keys)), Bucket: tenancy.Bucket(w.Engine.Bucket()), KMS: w.KMS, DataKey: w.KMSKey,
 		Now: func() time.Time { return w.Now(context.Background()) }, Elapsed: w.Elapsed, Rand: rand.Reader,
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			if !w.Sleep(ctx, d) {
