@@ -43,7 +43,7 @@ dist=${CAIRN_DIST:-.local/dist}
 
 cdk() {
   "$cdklocal" "$@" --output .local/cdk.out --build true --no-notices --ci \
-    -c cairn:dist="$dist" -c cairn:architecture="$(go env GOARCH)" -c cairn:functionPrefix= -c cairn:removalPolicy=destroy -c cairn:examples=fused
+    -c cairn:dist="$dist" -c cairn:architecture="$(go env GOARCH)" -c cairn:functionPrefix= -c cairn:removalPolicy=destroy -c cairn:tenantRole=true -c cairn:examples=fused
 }
 
 # logged runs a step whose hundreds of lines are of interest only when it fails.
