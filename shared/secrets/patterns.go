@@ -13,12 +13,20 @@ import (
 type pattern struct {
 	kind     string
 	triggers []string
-	expr     *regexp.Regexp
-	also     func(found string) bool
+	// head, where there is one, is what every find begins with, at the beginning of
+	// a word; expr is tried at its places only, and anchored.
+	head string
+	expr *regexp.Regexp
+	also func(found string) bool
 }
 
 func form(kind, expr string, also func(string) bool, triggers ...string) pattern {
-	return pattern{kind, triggers, regexp.MustCompile(expr), also}
+	p := pattern{kind: kind, triggers: triggers, also: also}
+	if rest, ok := strings.CutPrefix(expr, `\b`+regexp.QuoteMeta(triggers[0])); ok && len(triggers) == 1 {
+		p.head, expr = triggers[0], `\A`+regexp.QuoteMeta(triggers[0])+rest
+	}
+	p.expr = regexp.MustCompile(expr)
+	return p
 }
 
 var patterns = []pattern{
@@ -222,7 +230,21 @@ func find(s string, from int) (span, bool) {
 // find gives the first place from an offset on that the pattern agrees with.
 func (p *pattern) find(s string, from int) (lo, hi int, ok bool) {
 	for at := from; at < len(s); {
+		if p.head != "" { // long texts of encoded bytes have many heads and no credential
+			i := strings.Index(s[at:], p.head)
+			if i < 0 {
+				return 0, 0, false
+			}
+			if at += i; at > 0 && wordByte(s[at-1]) {
+				at++
+				continue
+			}
+		}
 		m := p.expr.FindStringSubmatchIndex(s[at:])
+		if m == nil && p.head != "" {
+			at++
+			continue
+		}
 		if m == nil {
 			return 0, 0, false
 		}
@@ -236,4 +258,9 @@ func (p *pattern) find(s string, from int) (lo, hi int, ok bool) {
 		at += max(m[0]+1, 1)
 	}
 	return 0, 0, false
+}
+
+// wordByte: what makes \b no boundary before a head.
+func wordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
