@@ -3,6 +3,5 @@
 // kinds. They speak to a sandbox of their own through Lambda's HTTP interface,
 // as any caller does; a few run over a local AWS engine too.
 //
-// A case that waits for a part that is not built yet stands in notYet and is a
-// counted skip.
+// What needs data or an engine that is not there is a printed and counted skip.
 package fieldcases

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -25,9 +24,6 @@ import (
 	"github.com/cairnstate/cairn/shared/sandbox"
 	"github.com/cairnstate/cairn/shared/wiring/sandboxed"
 )
-
-// notYet lists the cases whose parts are not built yet, by the test's name.
-var notYet = map[string]bool{}
 
 var skipped, serial atomic.Int64
 
@@ -55,10 +51,6 @@ type kit struct {
 // start opens a sandbox for one test.
 func start(t *testing.T) *kit {
 	t.Helper()
-	if notYet[strings.SplitN(t.Name(), "/", 2)[0]] {
-		fmt.Fprintf(os.Stderr, "SKIP %d (not built yet): %s\n", skipped.Add(1), t.Name())
-		t.Skip("not built yet")
-	}
 	t.Parallel()
 	s, err := sandbox.New(sandbox.Options{Build: sandboxed.Functions, Seed: t.Name()})
 	if err != nil {
