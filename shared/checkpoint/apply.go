@@ -161,6 +161,9 @@ func (s *Service) outcomes(ctx context.Context, h *journal.Handle, reports []api
 			if slot == nil || !slot.Outcome.Final() {
 				return nil, execution.Invalid(fmt.Sprintf("outcomes[%d].outcome", i), "the ledger has no final outcome of this operation").With("operation", string(op.ID))
 			}
+			if slot.Contradicted {
+				return nil, execution.Invalid(fmt.Sprintf("outcomes[%d].outcome", i), "the ledger's evidence contradicts itself: reconcile, and decide").With("operation", string(op.ID))
+			}
 			t = execution.Settlement{Operation: op.ID, Attempt: slot.Attempt, Outcome: slot.Outcome, Reason: slot.Reason, ProviderRef: slot.ProviderRef, Result: slot.Result,
 				ResultRef: slot.ResultRef, Source: execution.FromLedger}
 		} else if op != nil && t.Result != nil {
@@ -304,6 +307,11 @@ func (s *Service) applied(ctx context.Context, r *api.ApplyRequest, w *journal.W
 	if w.Replay != nil {
 		out.Version, out.Replayed, out.Tip = w.Replay.Version, true, &api.Tip{Version: h.State.Version, Fence: h.State.Fence}
 		s.count(telemetry.RepeatedRequests, 1)
+		if token := newerToken(r, w); token != "" {
+			if err := s.Journal.Rewake(ctx, h, token); err != nil {
+				return nil, err
+			}
+		}
 	}
 	given, err := s.given(ctx, r, w, known)
 	if err != nil {
@@ -335,6 +343,17 @@ func (s *Service) applied(ctx context.Context, r *api.ApplyRequest, w *journal.W
 		return nil, err
 	}
 	return out, nil
+}
+
+// newerToken is the task token of a suspension that was repeated while it is still
+// the newest entry: the last one wins, because a caller that is tried again waits
+// behind a token of its own. "": there is none, or nothing to replace.
+func newerToken(r *api.ApplyRequest, w *journal.Written) string {
+	st := w.Handle.State
+	if r.Then == nil || r.Then.Suspend == nil || r.Then.Suspend.Wake == nil || st.Wait == nil || st.Wait.TaskToken == "" || st.Version != w.Replay.Version {
+		return ""
+	}
+	return r.Then.Suspend.Wake.TaskToken
 }
 
 // given answers the declarations in their order. Those of a repeated request

@@ -372,6 +372,32 @@ func TestSecretsAreRefusedAtTheDoor(t *testing.T) {
 	}
 }
 
+// Evidence that contradicts itself is for a person: taking "what the ledger
+// has" settles nothing.
+func TestContradictedEvidenceIsNotTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.create("e", func(r *api.CreateRequest) { r.Claim = &api.CreateClaim{Owner: "w", LeaseSeconds: 60} })
+	a := w.apply("e", k.Version, func(r *api.ApplyRequest) {
+		r.Fence, r.Operations = k.Fence, []api.OperationDeclaration{{Name: "pay", Args: js(`1`)}}
+	})
+	op := a.Operations[0].Operation
+	for _, outcome := range []execution.Outcome{execution.OutcomeSucceeded, execution.OutcomeFailed} {
+		o := &api.RecordOutcomeRequest{Common: w.common(), Execution: "e", Operation: op, Outcome: outcome}
+		api.Identify(o)
+		if _, err := w.Ledger.RecordOutcome(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := w.step("e", a.Version, func(r *api.ApplyRequest) { r.Fence, r.Outcomes = k.Fence, []api.OutcomeReport{{Operation: op}} })
+	if e := wantCode(t, err, execution.InvalidRequest); e.Facts["field"] != "outcomes[0].outcome" {
+		t.Errorf("facts %v", e.Facts)
+	}
+	if v := w.get("e").Version; v != a.Version {
+		t.Errorf("version %d", v)
+	}
+}
+
 // Get costs at most three requests, open operations or not.
 func TestGetCountsRequests(t *testing.T) {
 	t.Parallel()
