@@ -207,13 +207,14 @@ func TestWrongProps(t *testing.T) {
 		MemoryMB: 64, RecoveryDays: 36, KeyRecoveryDays: -1, NoncurrentDays: -1, Epoch: -1,
 		ReservedConcurrency: map[string]int{"purge": 0},
 		ArchiveClass:        "DEEP_ARCHIVE", ArchiveAfterDays: 1,
-		SecurityGroups: []awsec2.ISecurityGroup{},
-		TenantKeys:     []string{"arn:aws:kms:*:*:key/*"},
-		Targets:        cairncdk.Targets{Functions: []string{"my-function"}, ResolverHosts: []string{"bank.example"}},
+		SecurityGroups:  []awsec2.ISecurityGroup{},
+		TenantKeys:      []string{"arn:aws:kms:*:*:key/*"},
+		Targets:         cairncdk.Targets{Functions: []string{"my-function"}, ResolverHosts: []string{"bank.example"}},
+		IndexAttributes: []string{"owner"},
 	}, nil)
 	for _, want := range []string{
 		"MemoryMB is 64", "RecoveryDays is 36", "KeyRecoveryDays is -1", "NoncurrentDays is -1", "Epoch is -1", `ReservedConcurrency names "purge"`,
-		"ReservedConcurrency of purge is 0", `ArchiveClass "DEEP_ARCHIVE"`, "ArchiveAfterDays is 1", "need a Vpc", "belong together", `"arn:aws:kms:*:*:key/*"`, `"my-function"`,
+		"ReservedConcurrency of purge is 0", `IndexAttributes lacks "status"`, `ArchiveClass "DEEP_ARCHIVE"`, "ArchiveAfterDays is 1", "need a Vpc", "belong together", `"arn:aws:kms:*:*:key/*"`, `"my-function"`,
 	} {
 		if !slices.ContainsFunc(result.Messages, func(m string) bool { return strings.HasPrefix(m, "ERROR") && strings.Contains(m, want) }) {
 			t.Errorf("no error says %q: %v", want, result.Messages)

@@ -82,8 +82,8 @@ type Props struct {
 	ArchiveAfterDays int
 	// AccessLogs receives the bucket's server access logs. nil writes none.
 	AccessLogs awss3.IBucket
-	// IndexAttributes are copied to the indexes besides the keys. nil copies
-	// whole heads, an empty slice only keys.
+	// IndexAttributes are copied to the indexes besides the keys; all of
+	// IndexNeeds must be among them. nil copies whole heads.
 	IndexAttributes []string
 
 	// Epoch is raised by one after the main table was restored from a backup, so
@@ -174,6 +174,13 @@ func (p Props) problems() []string {
 	within("KeyRecoveryDays", p.KeyRecoveryDays, 1, maxRecoveryDays)
 	within("Epoch", p.Epoch, 0, math.MaxInt32)
 	within("NoncurrentDays", p.NoncurrentDays, 1, 36500)
+	if p.IndexAttributes != nil {
+		for _, name := range IndexNeeds {
+			if !slices.Contains(p.IndexAttributes, name) {
+				report("IndexAttributes lacks %q, which sweeps and listings read from the indexes", name)
+			}
+		}
+	}
 	for _, name := range sortedKeys(p.ReservedConcurrency) {
 		if !slices.Contains(Functions, name) {
 			report("ReservedConcurrency names %q, which is no function", name)

@@ -83,6 +83,12 @@ func (c *Cairn) makeTables() {
 	c.KeyTable = awsdynamodb.NewTable(c.Construct, jsii.String("KeyTable"), props(c.KeyTableKey, c.props.KeyRecoveryDays))
 }
 
+// IndexNeeds are the attributes of a head that sweeps and listings read from the
+// indexes (journal.ParseHead).
+var IndexNeeds = []string{
+	"generation", "status", "owner", "fence", "holds", "due", "due_kind", "expires_at", "thread", "workflow", "schema_name", "schema_version", "policy", "created_at", "updated_at",
+}
+
 func (c *Cairn) indexProps(index store.Index) *awsdynamodb.GlobalSecondaryIndexProps {
 	props := &awsdynamodb.GlobalSecondaryIndexProps{
 		IndexName:      jsii.String(index.Name),
@@ -90,11 +96,7 @@ func (c *Cairn) indexProps(index store.Index) *awsdynamodb.GlobalSecondaryIndexP
 		SortKey:        attribute(index.SK, index.NumberSK),
 		ProjectionType: awsdynamodb.ProjectionType_ALL,
 	}
-	switch {
-	case c.props.IndexAttributes == nil:
-	case len(c.props.IndexAttributes) == 0:
-		props.ProjectionType = awsdynamodb.ProjectionType_KEYS_ONLY
-	default:
+	if c.props.IndexAttributes != nil {
 		props.ProjectionType = awsdynamodb.ProjectionType_INCLUDE
 		props.NonKeyAttributes = strs(c.props.IndexAttributes)
 	}

@@ -152,7 +152,7 @@ func TestDataIsRetained(t *testing.T) {
 func TestStorageProps(t *testing.T) {
 	result := template(t, cairncdk.Props{
 		RecoveryDays: 7, KeyRecoveryDays: 1, NoncurrentDays: 5,
-		ArchiveClass: "GLACIER_IR", ArchiveAfterDays: 90, IndexAttributes: []string{"gen"},
+		ArchiveClass: "GLACIER_IR", ArchiveAfterDays: 90, IndexAttributes: cairncdk.IndexNeeds,
 	}, nil)
 	wantAt(t, get(t, result, "AWS::DynamoDB::Table", "Table"), map[string]string{"PointInTimeRecoverySpecification.RecoveryPeriodInDays": "7"})
 	wantAt(t, get(t, result, "AWS::DynamoDB::Table", "KeyTable"), map[string]string{"PointInTimeRecoverySpecification.RecoveryPeriodInDays": "1"})
@@ -163,7 +163,7 @@ func TestStorageProps(t *testing.T) {
 		}
 	}
 	indexes := synth.Text(get(t, result, "AWS::DynamoDB::Table", "Table").Properties["GlobalSecondaryIndexes"])
-	if n := strings.Count(indexes, "Projection={NonKeyAttributes=[gen], ProjectionType=INCLUDE}"); n != len(store.Indexes) {
-		t.Errorf("%d indexes with the attribute, want all: %s", n, indexes)
+	if n := strings.Count(indexes, "Projection={NonKeyAttributes=["+strings.Join(cairncdk.IndexNeeds, ", ")+"], ProjectionType=INCLUDE}"); n != len(store.Indexes) {
+		t.Errorf("%d indexes with the attributes, want all: %s", n, indexes)
 	}
 }
