@@ -225,7 +225,7 @@ func statusActions(s *execution.State, lease int64, d Due) []store.Action {
 		store.Set{Attr: HeadUpdated, Value: store.N(s.TipAt)},
 		store.Set{Attr: headStatusShard, Value: store.S(StatusPartition(s.Tenant, string(s.Status), shard(string(s.Execution), StatusShards)))},
 		store.Set{Attr: headUpdatedKey, Value: store.S(timeKey(s.TipAt, s.Execution))},
-		store.Remove{Attr: HeadHandover}, store.Remove{Attr: HeadPolls}, store.Remove{Attr: HeadQuarantine},
+		store.Remove{Attr: HeadHandover}, store.Remove{Attr: HeadPolls}, store.Remove{Attr: HeadQuarantine}, store.Remove{Attr: HeadWake},
 	}
 	if s.Owner != "" {
 		acts = append(acts, store.Set{Attr: HeadOwner, Value: store.S(s.Owner)}, store.Set{Attr: HeadFence, Value: store.N(s.Fence)},

@@ -119,7 +119,11 @@ func (s *Service) start(ctx context.Context, h *journal.Handle, w *api.Workflow,
 	st := h.State
 	input := handoverInput(st, cause, n)
 	if st.Wait != nil && st.Wait.TaskToken != "" && n == 1 {
-		out, err := s.Target.AnswerToken(ctx, st.Wait.TaskToken, input)
+		token, err := s.Journal.WakeToken(ctx, h)
+		if err != nil {
+			return err
+		}
+		out, err := s.Target.AnswerToken(ctx, token, input)
 		if err != nil || out != Gone {
 			return err
 		}

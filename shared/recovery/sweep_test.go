@@ -241,6 +241,44 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// A suspension that is repeated is behind the token of the repeat: the last one
+// wins, until the wait is over.
+func TestLastTaskTokenWins(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	v, f := k.owned("e1")
+	suspend := func(token string) m {
+		return k.do("suspend", m{"execution": "e1", "expected_version": v, "fence": f, "wait": m{"signals": []string{"s"}, "wake": m{"task_token": token}}})
+	}
+	first := suspend("first")
+	for _, token := range []string{"second", "third"} {
+		if r := suspend(token); r["replayed"] != true || r["version"] != first["version"] {
+			t.Errorf("%s: %v", token, r)
+		}
+	}
+	if text := k.head("e1", "wake"); strings.Contains(text, "third") || text == "" {
+		t.Errorf("on the head: %q", text)
+	}
+	k.do("signal", m{"execution": "e1", "name": "s", "key": "1"})
+	k.sweep()
+	if len(k.target.tokens) != 1 || !strings.HasPrefix(k.target.tokens[0], `third {`) {
+		t.Errorf("answered %v", k.target.tokens)
+	}
+	claimed := k.do("claim", m{"execution": "e1", "owner": "b", "lease_seconds": 60, "expected_version": first["version"]})
+	if text := k.head("e1", "wake"); text != "" {
+		t.Errorf("left on the head: %q", text)
+	}
+	// Too late: the wait is over, and the next one has its own token.
+	suspend("late")
+	k.do("suspend", m{"execution": "e1", "expected_version": claimed["version"], "fence": claimed["fence"], "absorb": []m{{"name": "s", "key": "1"}}, "wait": m{"signals": []string{"s"}, "wake": m{"task_token": "own"}}})
+	k.do("signal", m{"execution": "e1", "name": "s", "key": "2"})
+	k.sweep()
+	if len(k.target.tokens) != 2 || !strings.HasPrefix(k.target.tokens[1], `own {`) {
+		t.Errorf("answered %v", k.target.tokens)
+	}
+}
+
 // A task token is answered once, and a dead one falls back to the target.
 func TestTaskToken(t *testing.T) {
 	t.Parallel()
