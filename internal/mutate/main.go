@@ -33,6 +33,8 @@ func main() {
 	jobs := flag.Int("jobs", 1, "at a time")
 	timeout := flag.Duration("timeout", 5*time.Minute, "of one mutant's tests")
 	list := flag.Bool("list", false, "print the mutants")
+	tests := flag.String("tests", "", "packages to run instead of a mutant's own")
+	args := flag.String("run", "", "with -tests: which of their tests")
 	flag.Parse()
 	match, err := regexp.Compile(*only)
 	if err != nil {
@@ -41,6 +43,9 @@ func main() {
 	var picked []mutant
 	for i, m := range mutants {
 		if match.MatchString(m.Name) && (i-*first)%*every == 0 {
+			if *tests != "" {
+				m.Tests, m.Run = *tests, *args
+			}
 			picked = append(picked, m)
 		}
 	}
@@ -131,18 +136,29 @@ func try(root string, m mutant, timeout time.Duration) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	args := []string{"test", "-overlay", where, "-count=1", "-failfast", "-short", "-vet=off"}
+	packages := strings.Fields(m.Tests)
+	// The quick tests of all packages come before the slow ones of any.
+	passes := [][]string{{"-skip", slow}, {"-run", slow}}
 	if m.Run != "" {
-		args = append(args, "-run", m.Run)
+		passes = [][]string{{"-run", m.Run}}
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, strings.Fields(m.Tests)...)...)
-	cmd.Dir = root
-	out, err := cmd.CombinedOutput()
-	switch {
-	case err == nil:
-		return survived
-	case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
-		return broken
+	for _, pass := range passes {
+		for _, p := range packages {
+			args := append([]string{"test", "-overlay", where, "-count=1", "-failfast", "-short", "-vet=off"}, pass...)
+			cmd := exec.CommandContext(ctx, "go", append(args, p)...)
+			cmd.Dir = root
+			out, err := cmd.CombinedOutput()
+			switch {
+			case err == nil:
+			case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
+				return broken
+			default:
+				return killed // by a failing test, or by one that never ended
+			}
+		}
 	}
-	return killed // by a failing test, or by one that never ended
+	return survived
 }
+
+// slow are tests that take more than a second.
+const slow = "Crash|Damage|Large|Flat|10000|LongChains|Oversize|Snapshot|Race|Concurrent|Forgotten|Properties|Fuzz|Struck|Cost|Purge"

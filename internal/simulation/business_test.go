@@ -25,7 +25,7 @@ const (
 )
 
 const (
-	dedupSeconds = 1200
+	dedupSeconds = 420 // leaves two minutes for a repeat
 	validSeconds = 240
 )
 
@@ -55,6 +55,7 @@ type message struct {
 	key       string // the provider's key
 	fence     int64
 	expiry    int64     // ms; 0: none
+	ready     time.Time // it does not arrive before
 	deadline  time.Time // the network has lost it by then
 	callback  string
 
@@ -98,11 +99,23 @@ func (b *business) decides(m *message) execution.Outcome {
 	return execution.OutcomeSucceeded
 }
 
+// due lists the requests that may arrive now.
+func (b *business) due() (out []int) {
+	for i, m := range b.flights {
+		if !m.ready.After(b.w.engine.Now()) || b.w.healing {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // deliver lets a request arrive; a copy may stay in the network.
 func (b *business) deliver(i int) {
 	w, m := b.w, b.flights[i]
 	copied := !m.arrived && m.key != "" && (m.kind == samekey || m.kind == windows || m.kind == always) && !w.healing && w.rng.IntN(8) == 0
-	if !copied {
+	if copied {
+		m.ready = w.engine.Now().Add(time.Duration(w.rng.IntN(200)) * time.Second)
+	} else {
 		b.flights = append(b.flights[:i:i], b.flights[i+1:]...)
 	}
 	if w.engine.Now().After(m.deadline) {

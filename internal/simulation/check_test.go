@@ -38,17 +38,21 @@ type known struct {
 	status   execution.Status
 	owner    string
 	holds    int
-	deleted  bool             // closed by a deletion
-	asked    bool             // somebody asked for its deletion
-	expires  bool             // may be deleted by a policy
-	policy   bool             // is created under one
-	acks     map[string]int64 // request -> version, as acknowledged
-	signals  map[string]bool  // acknowledged: name/key
+	deleted  bool            // closed by a deletion
+	again    bool            // recreated after a deletion
+	asked    bool            // somebody asked for its deletion
+	expires  bool            // may be deleted by a policy
+	policy   bool            // is created under one
+	acks     map[string]ack  // by request
+	signals  map[string]bool // acknowledged: name/key
 	outcomes map[string]execution.Outcome
 	head     store.Item
 
 	entryGen, entryFence int64
 }
+
+// ack is a version as it was acknowledged.
+type ack struct{ version, gen int64 }
 
 func newTruth(w *world) truth {
 	return truth{w: w, known: map[execution.ExecutionID]*known{}, kinds: map[execution.OperationID]string{}, tools: map[execution.OperationID]bool{}, begun: map[execution.OperationID]bool{}, children: map[execution.OperationID][]execution.ExecutionID{}}
@@ -57,7 +61,7 @@ func newTruth(w *world) truth {
 func (t *truth) of(e execution.ExecutionID) *known {
 	k := t.known[e]
 	if k == nil {
-		k = &known{acks: map[string]int64{}, signals: map[string]bool{}, outcomes: map[string]execution.Outcome{}}
+		k = &known{acks: map[string]ack{}, signals: map[string]bool{}, outcomes: map[string]execution.Outcome{}}
 		t.known[e] = k
 		t.order = append(t.order, e)
 	}
@@ -142,8 +146,8 @@ func (t *truth) head(e execution.ExecutionID, k *known, r memory.Record) {
 	if gen == k.gen && fence < k.fence {
 		t.w.fail("the fence of %s goes back from %d to %d", e, k.fence, fence)
 	}
-	if gen != k.gen {
-		k.deleted, k.fence = false, 0
+	if gen != k.gen && k.gen != 0 {
+		k.deleted, k.fence, k.again, k.policy, k.status = false, 0, true, false, ""
 	}
 	if status == execution.StatusDeleting && k.status != execution.StatusDeleting && r.Old != nil && len(r.Old[journal.HeadHolds].SS) > 0 {
 		t.w.fail("%s was closed while held", e)
@@ -326,8 +330,8 @@ func (w *world) settleOne(ctx context.Context, p *process, e execution.Execution
 			w.fail("the fold of %s is not what the services answer:\n%s\n%s", e, a, b)
 		}
 		for _, id := range slices.Sorted(maps.Keys(k.acks)) {
-			if v := requests[id]; v != k.acks[id] {
-				w.fail("request %s of %s was acknowledged at %d and stands at %d", id, e, k.acks[id], v)
+			if v := requests[id]; k.acks[id].gen == k.gen && v != k.acks[id].version {
+				w.fail("request %s of %s was acknowledged at %d and stands at %d", id, e, k.acks[id].version, v)
 			}
 		}
 	}
@@ -354,7 +358,7 @@ func (w *world) settleState(ctx context.Context, p *process, e execution.Executi
 		if open[s] {
 			n++
 		}
-		if n != 1 && h.State.Status != execution.StatusMoved && !(k.program != nil && k.program.carried) {
+		if n != 1 && !k.again && h.State.Status != execution.StatusMoved && !(k.program != nil && k.program.carried) {
 			w.fail("signal %s of %s was taken in %d times", s, e, n)
 		}
 	}

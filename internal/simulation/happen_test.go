@@ -68,11 +68,15 @@ func (w *world) create() {
 	if w.rng.IntN(3) == 0 {
 		policy, k.expires, k.policy = "short", true, true
 	}
-	w.spawn("creator", func(a *actor) { a.create(e, policy) })
+	w.spawn("creator", func(a *actor) { a.create(e, policy, "") })
 }
 
-func (a *actor) create(e execution.ExecutionID, policy string) {
-	req := &api.CreateRequest{Common: a.common("create " + string(e)), Execution: e, Workflow: "main", Thread: "t", Policy: policy, State: parse([]byte(`{"step":0,"log":[],"signals":[]}`))}
+func (a *actor) create(e execution.ExecutionID, policy, reuse string) {
+	id := "create " + string(e)
+	if reuse != "" {
+		id = a.fresh()
+	}
+	req := &api.CreateRequest{Common: a.common(id), Reuse: reuse, Execution: e, Workflow: "main", Thread: "t", Policy: policy, State: parse([]byte(`{"step":0,"log":[],"signals":[]}`))}
 	api.Identify(req)
 	r, err := retry(a, "create "+short(e), func(ctx context.Context, s *wiring.Services) (*api.CreateReply, error) {
 		return s.Checkpoint.Create(ctx, req)
@@ -80,7 +84,7 @@ func (a *actor) create(e execution.ExecutionID, policy string) {
 	if err != nil {
 		return
 	}
-	a.w.truth.of(e).acks[req.RequestID] = r.Version
+	a.w.truth.of(e).acks[req.RequestID] = ack{r.Version, r.Generation}
 	a.w.queue = append(a.w.queue, start{e, 0})
 }
 
@@ -170,6 +174,12 @@ func (w *world) deliverRecords() {
 			s.Recovery.Stream(ctx, records.Records)
 			return true, nil
 		})
+		if a.rng.IntN(3) == 0 {
+			_, _ = call(a, "stream of retention", func(ctx context.Context, s *wiring.Services) (bool, error) {
+				s.Retention.Stream(ctx, records.Records)
+				return true, nil
+			})
+		}
 	})
 }
 
@@ -204,7 +214,7 @@ var jsonx1 = parse([]byte(`{"n":1}`))
 // operate is what people do.
 func (w *world) operate(e execution.ExecutionID) {
 	k := w.truth.of(e)
-	what := w.rng.IntN(6)
+	what := w.rng.IntN(11)
 	hold := fmt.Sprint("h", w.rng.IntN(2))
 	w.spawn("operator", func(a *actor) {
 		switch what {
@@ -233,6 +243,30 @@ func (w *world) operate(e execution.ExecutionID) {
 			})
 		case 5:
 			a.verdicts(e)
+		case 6:
+			req := &api.ArchiveRequest{Common: a.common(a.fresh()), Execution: e}
+			api.Identify(req)
+			_, _ = retry(a, "archive "+short(e), func(ctx context.Context, s *wiring.Services) (*api.ArchiveReply, error) {
+				return s.Retention.Archive(ctx, req)
+			})
+		case 7:
+			req := &api.RestoreRequest{Common: a.common(a.fresh()), Execution: e}
+			api.Identify(req)
+			_, _ = retry(a, "restore "+short(e), func(ctx context.Context, s *wiring.Services) (*api.RestoreReply, error) {
+				return s.Retention.Restore(ctx, req)
+			})
+		case 8:
+			req := &api.HoldRequest{Common: a.common(a.fresh()), Selector: api.Selector{Thread: "t"}, Hold: "ht", Reason: "case"}
+			api.Identify(req)
+			_, _ = retry(a, "hold thread", func(ctx context.Context, s *wiring.Services) (*api.HoldReply, error) {
+				return s.Retention.Hold(ctx, req)
+			})
+		case 9:
+			a.releaseThread()
+		case 10:
+			if k.program != nil && !k.program.leaf && !k.program.carried && k.deleted {
+				a.create(e, "", "new_generation")
+			}
 		}
 	})
 }
@@ -241,6 +275,14 @@ func (a *actor) release(e execution.ExecutionID, hold string) {
 	req := &api.ReleaseHoldRequest{Common: a.common(a.fresh()), Selector: api.Selector{Execution: e}, Hold: hold, Reason: "closed"}
 	api.Identify(req)
 	_, _ = retry(a, "release_hold "+short(e), func(ctx context.Context, s *wiring.Services) (*api.ReleaseHoldReply, error) {
+		return s.Retention.ReleaseHold(ctx, req)
+	})
+}
+
+func (a *actor) releaseThread() {
+	req := &api.ReleaseHoldRequest{Common: a.common(a.fresh()), Selector: api.Selector{Thread: "t"}, Hold: "ht", Reason: "closed"}
+	api.Identify(req)
+	_, _ = retry(a, "release_hold thread", func(ctx context.Context, s *wiring.Services) (*api.ReleaseHoldReply, error) {
 		return s.Retention.ReleaseHold(ctx, req)
 	})
 }
@@ -273,10 +315,12 @@ func (a *actor) view(e execution.ExecutionID) *api.GetReply {
 func (a *actor) read(e execution.ExecutionID) {
 	k := a.w.truth.of(e)
 	var newest int64
-	for _, v := range k.acks {
-		newest = max(newest, v)
-	}
 	gen := k.gen
+	for _, v := range k.acks {
+		if v.gen == gen {
+			newest = max(newest, v.version)
+		}
+	}
 	if v := a.view(e); v != nil && v.Version < newest && v.Generation == gen {
 		a.w.fail("get of %s answers version %d after %d was acknowledged", e, v.Version, newest)
 	}
@@ -412,6 +456,7 @@ func (w *world) expire() {
 			w.spawn("operator", func(a *actor) { a.release(e, "h0"); a.release(e, "h1") })
 		}
 	}
+	w.spawn("operator", func(a *actor) { a.releaseThread() })
 	w.drain()
 	for range 6 {
 		w.advance(9 * time.Hour)

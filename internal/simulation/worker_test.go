@@ -70,6 +70,7 @@ type shift struct {
 	e       execution.ExecutionID
 	k       *known
 	fence   int64
+	gen     int64
 	version int64
 	state   *jsonx.Value
 	view    api.View
@@ -88,7 +89,7 @@ func (a *actor) work(e execution.ExecutionID, expected int64) {
 	if err != nil || r.Parked || r.Status != execution.StatusRunning {
 		return
 	}
-	s := &shift{actor: a, e: e, k: k, fence: r.Fence, version: r.Version, state: r.State, view: r.View}
+	s := &shift{actor: a, e: e, k: k, fence: r.Fence, gen: r.Generation, version: r.Version, state: r.State, view: r.View}
 	if r.Replayed && r.Tip != nil {
 		s.version = r.Tip.Version
 	}
@@ -110,7 +111,7 @@ func (s *shift) apply(req *api.ApplyRequest) (*api.ApplyReply, bool) {
 	if err != nil {
 		return nil, false
 	}
-	s.k.acks[req.RequestID] = r.Version
+	s.k.acks[req.RequestID] = ack{r.Version, s.gen}
 	s.version = r.Version
 	if r.Replayed && r.Tip != nil {
 		s.version = r.Tip.Version
@@ -127,7 +128,7 @@ func (s *shift) reload() bool {
 	r, err := retry(s.actor, "get "+short(s.e), func(ctx context.Context, v *wiring.Services) (*api.GetReply, error) {
 		return v.Checkpoint.Get(ctx, req)
 	})
-	if err != nil || r.Fence != s.fence || r.Status != execution.StatusRunning {
+	if err != nil || r.Fence != s.fence || r.Generation != s.gen || r.Status != execution.StatusRunning {
 		return false
 	}
 	s.version, s.state, s.view = r.Version, r.State, r.View
@@ -279,6 +280,9 @@ func (a *actor) send(m *message, sendBy int64) (execution.Outcome, bool) {
 		return "", false
 	}
 	m.deadline = now.Add(execution.NetworkDelay)
+	if !a.w.healing && a.w.Intensity > 0 && a.rng.IntN(3) == 0 {
+		m.ready = now.Add(time.Duration(a.rng.IntN(290)) * time.Second)
+	}
 	a.park("send", m.kind+" "+string(m.operation), false)
 	a.w.biz.flights = append(a.w.biz.flights, m)
 	for range 3 {
@@ -333,7 +337,7 @@ func (s *shift) tool(op api.OperationReply) (execution.Outcome, bool) {
 func (s *shift) begetChild(op api.OperationReply) bool {
 	req := &api.CreateRequest{Common: s.common(s.fresh()), Workflow: "child", Parent: &api.ParentRef{Execution: s.e, Operation: op.Operation}, State: parse([]byte(`{"step":0,"log":[],"signals":[]}`))}
 	api.Identify(req)
-	id := checkpoint.ChildID(execution.Ref{Tenant: tenant, Execution: s.e, Generation: s.k.gen}, &execution.Operation{ID: op.Operation, Attempt: op.Attempt})
+	id := checkpoint.ChildID(execution.Ref{Tenant: tenant, Execution: s.e, Generation: s.gen}, &execution.Operation{ID: op.Operation, Attempt: op.Attempt})
 	s.w.truth.children[op.Operation] = append(s.w.truth.children[op.Operation], id)
 	if k := s.w.truth.of(id); k.program == nil {
 		k.program = &program{leaf: true, steps: []progStep{{ops: []string{plain}[:s.rng.IntN(2)]}}}

@@ -370,7 +370,7 @@ func (w *world) fault(p *parked) string {
 	if w.healing || p.mute || w.Faults >= 0 && w.faults >= w.Faults || w.rng.IntN(1000) >= w.Intensity {
 		return ""
 	}
-	kinds := []string{"kill_before"}
+	kinds := []string{"kill_before", "freeze"}
 	if p.inv != nil {
 		kinds = []string{"throttle", "crash_before", "crash_after", "kill_before", "kill_after", "lost", "freeze"}
 		if p.write {
@@ -408,8 +408,9 @@ func (w *world) step() {
 		} else {
 			w.pick(p, effect)
 		}
-	case n < 950 && len(w.biz.flights) > 0:
-		w.biz.deliver(w.rng.IntN(len(w.biz.flights)))
+	case n < 950 && len(w.biz.due()) > 0:
+		due := w.biz.due()
+		w.biz.deliver(due[w.rng.IntN(len(due))])
 	case n < 955 && len(w.late) > 0:
 		i := w.rng.IntN(len(w.late))
 		land := w.late[i]

@@ -77,6 +77,9 @@ func (p *proposer) judge() error {
 		if ev.Finding == Decided && ev.Outcome == OutcomeNotExecuted && !ev.Force && p.env.Now < op.SendBy()+NetworkDelay.Milliseconds() {
 			return Invalid(field+".force", "the effect may still happen: not_executed before send_by and the network delay needs force").With("send_by", op.SendBy())
 		}
+		// A system that refuses this execution's older fences does not refuse those of
+		// an execution that this one carries on.
+		ev.Fenced = ev.Fenced && op.Fence >= 0
 		seen[ev.Operation] = true
 	}
 	for _, id := range sortedIDs(seen) {

@@ -73,7 +73,7 @@ type Operation struct {
 	Sends      int   `json:"se"`          // times that the current attempt was given out (`go`)
 	Intent     int64 `json:"it"`          // store time of the entry that declared the attempt, ms
 	IntentAt   int64 `json:"iv"`          // its version
-	Fence      int64 `json:"f,omitempty"` // fence under which it was last given out
+	Fence      int64 `json:"f,omitempty"` // fence under which it was last given out; negative: by an execution that this one carries on
 	KeySince   int64 `json:"ks"`          // from when the current provider key counts: its first use, or since nothing of it arrived, ms
 
 	Outcome     Outcome      `json:"o,omitempty"` // final, or empty

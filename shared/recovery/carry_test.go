@@ -202,3 +202,23 @@ func TestCarriedChild(t *testing.T) {
 		t.Fatalf("after it: %v", r)
 	}
 }
+
+// What a carried operation had sent went out under the parent's fence, which a
+// system that has seen the child's does not refuse: `fenced` proves nothing.
+func TestCarriedIsNotFenced(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	_, f := k.owned("e1")
+	op := k.declare("e1", f, nil)["operation"].(string)
+	k.do("fork", m{"execution": "e1", "at_version": k.get("e1")["version"], "new_execution": "e2", "operations": "carry", "request_id": "f"})
+	k.resolver.set("bank", `{"finding":"not_found","fenced":true}`)
+	if r := k.do("resume", m{"execution": "e2", "owner": "b", "lease_seconds": 60}); r["parked"] != true {
+		t.Fatalf("by the resolver: %v", r)
+	}
+	c := k.do("claim", m{"execution": "e2", "owner": "b", "lease_seconds": 60})
+	k.do("reconcile", m{"execution": "e2", "fence": c["fence"], "evidence": []m{{"operation": op, "finding": "not_found", "fenced": true}}})
+	if st := k.status("e2", op); st != "uncertain" {
+		t.Fatalf("by the owner: %s", st)
+	}
+}
