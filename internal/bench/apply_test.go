@@ -24,7 +24,7 @@ import (
 	"github.com/cairnstate/cairn/shared/wiring"
 )
 
-// Limits of the ratios (README, "Numbers").
+// What is held, and how often it is measured.
 const (
 	rounds       = 400
 	maxApply     = 1.2                    // apply on a warm handle : raw conditional put
