@@ -167,6 +167,44 @@ func TestStartIsFenced(t *testing.T) {
 	}
 }
 
+// between runs something just before a table's next transaction.
+type between struct {
+	store.Table
+	what func()
+}
+
+func (b *between) Transact(ctx context.Context, in store.Transact) (store.Meta, error) {
+	if what := b.what; what != nil {
+		b.what = nil
+		what()
+	}
+	return b.Table.Transact(ctx, in)
+}
+
+// Another owner that comes between the read and the transaction: the head refuses
+// the start, although the journal as read and the slot would let it through.
+func TestStartBehindATakeover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	fence := w.claimed("e").Fence
+	op := w.declare("e", api.OperationDeclaration{OnUncertain: execution.Close}).Operation
+	other := w.process()
+	b := &between{Table: w.Journal.Table}
+	b.what = func() {
+		_, err := other.Recovery.Claim(t.Context(), identified(&api.ClaimRequest{Common: w.common(), Claiming: api.Claiming{Execution: "e", Owner: "x", LeaseSeconds: 60, Force: &api.Force{Reason: "r"}}}))
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	w.Journal.Table = b
+	if _, err := w.Ledger.StartOperation(t.Context(), w.starting(op, 1, fence, "n")); execution.CodeOf(err) != execution.LeaseLost {
+		t.Fatalf("%v", err)
+	}
+	if slots, err := w.Journal.ReadSlots(t.Context(), w.where("e").Ref, op); err != nil || slots[1] != nil {
+		t.Fatalf("%+v %v", slots[1], err)
+	}
+}
+
 // Of sixteen processes with nonces of their own one gets `go`; recovery that
 // closes the slot at the same time either wins alone or comes too late.
 func TestStartRace(t *testing.T) {

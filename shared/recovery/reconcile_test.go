@@ -273,6 +273,33 @@ func TestSlotWins(t *testing.T) {
 	}
 }
 
+// A not_found counts as of the time at which the question was put: what became
+// impossible while the system thought about it is not ruled out.
+func TestAskedBefore(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	_, f := k.owned("e1")
+	op := k.declare("e1", f, m{"valid_seconds": 60})["operation"].(string)
+	k.advance(60 + 299)
+	k.resolver.set("bank", `{"finding":"not_found"}`)
+	slow := true
+	k.resolver.block = func(context.Context) {
+		if slow {
+			slow = false
+			k.advance(5)
+		}
+	}
+	k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 60})
+	if slow || k.status("e1", op) != "uncertain" {
+		t.Fatalf("asked: %v, %s", !slow, k.status("e1", op))
+	}
+	k.advance(3600)
+	if r := k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 60}); k.status("e1", op) != "not_executed" {
+		t.Fatalf("asked late enough: %v", r)
+	}
+}
+
 // A verdict leads out also where the slot holds what settles nothing by itself: a
 // rejection of one of several sendings. It counts as what the slot says.
 func TestVerdictOverRejection(t *testing.T) {

@@ -39,6 +39,9 @@ func (s *Service) archive(ctx context.Context, t execution.TenantID, e execution
 			return nil, execution.Errorf(execution.Integrity, "a status that this version does not know; nothing may be done with it").At(h.State)
 		case h.State.Status == execution.StatusArchived:
 			return s.archived(ctx, h, true)
+		case h.State.Status == execution.StatusMoved:
+			// Evidence that comes to it is passed on, which an archived one would not do.
+			return nil, execution.Errorf(execution.ExecutionClosed, "the execution has moved to a fork: it stays as it is").With("moved_to", string(h.State.MovedTo)).At(h.State)
 		case !h.State.Status.Ended():
 			return nil, execution.Errorf(execution.ExecutionOpen, "the execution has not ended").At(h.State)
 		}
@@ -284,7 +287,7 @@ func (s *Service) writeArchived(ctx context.Context, at *journal.Handle, b *exec
 		if err != nil || p.Replay != nil {
 			return &journal.Step{Proposal: p}, err
 		}
-		if !h.State.Status.Ended() {
+		if !h.State.Status.Ended() || h.State.Status == execution.StatusMoved {
 			return nil, execution.Errorf(execution.ExecutionOpen, "the execution has not ended").At(h.State)
 		}
 		holds, err := s.Journal.HoldsOn(ctx, h.Head)

@@ -157,6 +157,12 @@ func TestArchiveRefusals(t *testing.T) {
 		t.Errorf("none: %q", c)
 	}
 	same(t, "after refusals", w.items(), items)
+	// One that moved to a fork passes evidence on.
+	w.rich("parent", nil)
+	w.ok("checkpoint", "fork", fields{"execution": "parent", "at_version": 1, "new_execution": "heir", "operations": "carry"})
+	if c := w.code("retention", "archive", fields{"execution": "parent"}); c != execution.ExecutionClosed {
+		t.Errorf("a moved one: %q", c)
+	}
 	long(w, "torn", 6, nil)
 	d := w.engine.Dump()
 	for i, raw := range d.Items {

@@ -145,7 +145,7 @@ func next(f Facts, expires int64) (Act, int64, string) {
 	if expires > 0 {
 		earlier(Remove, expires, rule(f))
 	}
-	if a := f.Policy.Archive; a != nil && a.Enabled && f.Status.Ended() && f.Status != execution.StatusArchived {
+	if a := f.Policy.Archive; a != nil && a.Enabled && f.Status.Ended() && f.Status != execution.StatusArchived && f.Status != execution.StatusMoved {
 		t := f.EndedAt + settle
 		if f.RestoredAt > 0 {
 			t = max(t, f.RestoredAt+restoredFor)

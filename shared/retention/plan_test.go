@@ -45,6 +45,9 @@ func TestPlan(t *testing.T) {
 		{"running for ever", retention.Facts{Status: execution.StatusRunning, Outcome: execution.StatusRunning, CreatedAt: day, PolicyName: "p", Policy: year}, 4000 * day, retention.Keep, 0, 0, "keeps it"},
 		{"asked for and released", with(completed, func(f *retention.Facts) { f.Asked = true }), 3 * day, retention.Erase, 367 * day, 3 * day, "asked for"},
 		{"archived after a day", with(completed, func(f *retention.Facts) { f.Policy = archiving }), 4 * day, retention.Archive, 367 * day, 4 * day, "archives"},
+		{"moved to a fork: evidence may still come", with(completed, func(f *retention.Facts) {
+			f.Policy, f.Status, f.Outcome = archiving, execution.StatusMoved, execution.StatusMoved
+		}), 400 * day, retention.Keep, 0, 0, "keeps it"},
 		{"restored: not at once again", with(completed, func(f *retention.Facts) { f.Policy, f.RestoredAt = archiving, 10*day }), 12 * day, retention.Keep, 367 * day, 17 * day, "archives"},
 		{"history of a running one", retention.Facts{Status: execution.StatusRunning, Outcome: execution.StatusRunning, CreatedAt: day, PolicyName: "p", Policy: keep10}, 3 * day, retention.Prune, 0, 3 * day, "history rule"},
 		{"history applied today", retention.Facts{Status: execution.StatusRunning, Outcome: execution.StatusRunning, CreatedAt: day, PrunedAt: 3 * day, PolicyName: "p", Policy: keep10}, 3*day + 1, retention.Keep, 0, 4*day + 3_600_000, "history rule"},
