@@ -27,7 +27,7 @@ import (
 	"github.com/cairnstate/cairn/shared/wiring"
 )
 
-var operationsFlag = flag.Int("operations", 20_000, "calls in the concurrent histories of TestLinearizable")
+var operationsFlag = flag.Int("operations", 6_000, "calls in the concurrent histories of TestLinearizable")
 
 // deed is a call as the models see it, and answer what came back.
 type deed struct {

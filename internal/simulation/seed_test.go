@@ -194,6 +194,21 @@ func TestSimulation(t *testing.T) {
 		seeds.Load(), executions.Load(), completed.Load(), steps.Load(), faults.Load(), took.Round(time.Second), float64(executions.Load())/took.Minutes())
 }
 
+// TestFound runs schedules that once broke a rule (the tables of the packages
+// concerned have the cases by themselves).
+func TestFound(t *testing.T) {
+	for _, p := range []plan{
+		{Seed: 79, Executions: 2, Steps: 391, Faults: 3, Intensity: 60},   // a verdict that a rejection in the slot swallowed
+		{Seed: 277, Executions: 3, Steps: 1680, Faults: -1, Intensity: 0}, // the child of a carried operation, its parent deleted
+		{Seed: 292, Executions: 1, Steps: 232, Faults: -1, Intensity: 10}, // a fence that the parent's sending had never shown
+		{Seed: 322, Executions: 3, Steps: 999, Faults: -1, Intensity: 0},  // a moved execution was archived
+	} {
+		if w := simulate(t, p, false); w.failed != nil {
+			t.Errorf("%v\n%s", w.failed, command(p))
+		}
+	}
+}
+
 // TestSameSeedSameRun: a seed is one schedule.
 func TestSameSeedSameRun(t *testing.T) {
 	for seed := uint64(1); seed <= 8; seed++ {

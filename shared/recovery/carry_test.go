@@ -182,24 +182,29 @@ func TestCarryStruck(t *testing.T) {
 // parent's name; who carries on finds it there, also when its parent is gone.
 func TestCarriedChild(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.workflow(m{"resolvers": nil})
-	_, f := k.owned("e1")
-	op := k.declare("e1", f, nil)["operation"].(string)
-	child := k.do("create", m{"workflow": "w", "parent": m{"execution": "e1", "operation": op}, "request_id": "c", "claim": m{"owner": "x", "lease_seconds": 3600}})
-	for _, e := range []string{"e1", "e2"} {
-		to := map[string]string{"e1": "e2", "e2": "e3"}[e]
-		k.do("fork", m{"execution": e, "at_version": k.get(e)["version"], "new_execution": to, "operations": "carry", "request_id": "f" + e})
-	}
-	if r := k.do("resume", m{"execution": "e3", "owner": "b", "lease_seconds": 60}); r["parked"] != true {
-		t.Fatalf("before the child ended: %v", r)
-	}
-	k.do("delete", m{"execution": "e1", "reason": "r", "request_id": "d"})
-	k.do("complete", m{"execution": child["execution"], "expected_version": child["version"], "fence": child["fence"], "outcome": "completed", "result": m{"r": 1}})
-	k.advance(3600)
-	r := k.do("resume", m{"execution": "e3", "owner": "b", "lease_seconds": 60})
-	if o := r["operations"].([]any)[0].(m); r["parked"] == true || o["status"] != "succeeded" {
-		t.Fatalf("after it: %v", r)
+	for _, maker := range []string{"e1", "e2"} {
+		k := newKit(t)
+		k.workflow(m{"resolvers": nil})
+		_, f := k.owned("e1")
+		op := k.declare("e1", f, nil)["operation"].(string)
+		var child m
+		for _, e := range []string{"e1", "e2"} {
+			if e == maker {
+				child = k.do("create", m{"workflow": "w", "parent": m{"execution": e, "operation": op}, "request_id": "c", "claim": m{"owner": "x", "lease_seconds": 3600}})
+			}
+			to := map[string]string{"e1": "e2", "e2": "e3"}[e]
+			k.do("fork", m{"execution": e, "at_version": k.get(e)["version"], "new_execution": to, "operations": "carry", "request_id": "f" + e})
+		}
+		if r := k.do("resume", m{"execution": "e3", "owner": "b", "lease_seconds": 60}); r["parked"] != true {
+			t.Fatalf("before the child ended: %v", r)
+		}
+		k.do("delete", m{"execution": maker, "reason": "r", "request_id": "d"})
+		k.do("complete", m{"execution": child["execution"], "expected_version": child["version"], "fence": child["fence"], "outcome": "completed", "result": m{"r": 1}})
+		k.advance(3600)
+		r := k.do("resume", m{"execution": "e3", "owner": "b", "lease_seconds": 60})
+		if o := r["operations"].([]any)[0].(m); r["parked"] == true || o["status"] != "succeeded" {
+			t.Fatalf("made by %s: %v", maker, r)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/seal/local"
+	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
 	"github.com/cairnstate/cairn/shared/telemetry"
 )
@@ -498,5 +499,41 @@ func TestDamagedWorkflow(t *testing.T) {
 	k.sweep()
 	if r := k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 30}); r["owner"] != "b" {
 		t.Errorf("%v", r)
+	}
+}
+
+// between runs something just before a table's next update.
+type between struct {
+	store.Table
+	what func()
+}
+
+func (b *between) Update(ctx context.Context, in store.Update) (store.Item, store.Meta, error) {
+	if what := b.what; what != nil {
+		b.what = nil
+		what()
+	}
+	return b.Table.Update(ctx, in)
+}
+
+// A claim that comes between the look and the hand-over: nobody is started, and
+// the new owner's alarm stays as the claim set it.
+func TestHandoverBehindAClaim(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	k.owned("e1")
+	k.advance(31)
+	other := k.newProcess()
+	b := &between{Table: k.services.Recovery.Table}
+	b.what = func() {
+		if _, err := other.call(t.Context(), "recover", "claim", m{"execution": "e1", "owner": "x", "lease_seconds": 60}); err != nil {
+			t.Error(err)
+		}
+	}
+	k.services.Recovery.Table = b
+	k.sweep()
+	if got := k.target.causes(); got != "" || k.head("e1", "handover") != "" || k.head("e1", "due_kind") != "lease" {
+		t.Fatalf("started %q, handover %q, due %q", got, k.head("e1", "handover"), k.head("e1", "due_kind"))
 	}
 }
