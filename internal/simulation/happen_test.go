@@ -485,8 +485,12 @@ func (w *world) attend() {
 		case execution.StatusHalted:
 			w.spawn("operator", func(a *actor) { a.unhalt(e) })
 		case execution.StatusWaiting:
-			for i := range 4 {
-				w.signal(e, fmt.Sprint("sig", i), fmt.Sprint("last", w.steps))
+			if k.program != nil {
+				for i := range k.program.steps {
+					if k.program.steps[i].after == "signal" {
+						w.signal(e, fmt.Sprint("sig", i), fmt.Sprint("last", w.steps))
+					}
+				}
 			}
 			fallthrough
 		case execution.StatusParked:

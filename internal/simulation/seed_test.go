@@ -7,6 +7,7 @@ import (
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -223,6 +224,7 @@ func TestSameSeedSameRun(t *testing.T) {
 // first bubble does, which would keep it to itself.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	debug.SetGCPercent(400) // worlds are small and short-lived
 	w := newWorld(plan{Seed: 1})
 	s := w.newProcess().services
 	get := &api.GetRequest{Common: api.Common{Tenant: tenant}, Execution: "first"}

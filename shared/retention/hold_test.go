@@ -347,3 +347,44 @@ func (w *world) deleteWith(_ *hooked, e string) (fields, error) {
 	_ = reply
 	return nil, nil
 }
+
+// justBefore runs something before a table's next transaction.
+type justBefore struct {
+	store.Table
+	what func()
+}
+
+func (b *justBefore) Transact(ctx context.Context, in store.Transact) (store.Meta, error) {
+	if what := b.what; what != nil {
+		b.what = nil
+		what()
+	}
+	return b.Table.Transact(ctx, in)
+}
+
+// A hold on the thread or on a subject that comes between the reading of holds
+// and the closing transaction stops the deletion all the same.
+func TestHoldJustBeforeTheClosing(t *testing.T) {
+	t.Parallel()
+	for _, on := range []fields{{"thread": "t1"}, {"subject": "customer-1"}, {"execution": "e"}} {
+		w := newWorld(t)
+		w.rich("e", fields{"thread": "t1"})
+		hold := fields{"hold": "h", "reason": "r"}
+		for k, v := range on {
+			hold[k] = v
+		}
+		b := &justBefore{Table: w.Services.Retention.Table}
+		b.what = func() {
+			w.Services.Retention.Table = b.Table
+			w.ok("retention", "hold", hold)
+			w.Services.Retention.Table = b
+		}
+		w.Services.Retention.Table = b
+		if c := w.code("retention", "delete", fields{"execution": "e", "reason": "r"}); c != execution.Held {
+			t.Errorf("held by %v: %q", on, c)
+		}
+		if g := w.get("e"); g["status"] != "running" {
+			t.Errorf("held by %v: %v", on, g["status"])
+		}
+	}
+}
