@@ -231,3 +231,15 @@ func TestClaimIsRememberedByItsNonce(t *testing.T) {
 		t.Fatalf("%+v %v", p, err)
 	}
 }
+
+// The store's clock as one process knows it may lag behind another's: the times of
+// a journal do not go back, so that a lease counts from the newest entry.
+func TestTimesDoNotGoBack(t *testing.T) {
+	t.Parallel()
+	x := own(t)
+	tip := x.s.TipAt
+	x.now = tip - 5000
+	if p := x.do(x.step()); p.Entry.At != tip || x.s.TipAt != tip {
+		t.Fatalf("an entry at %d after one at %d", p.Entry.At, tip)
+	}
+}
