@@ -137,7 +137,11 @@ func zombieHeartbeat(k *kit) {
 		equal(k, after.at("lease_remaining_ms"), before.at("lease_remaining_ms"), "lease_remaining_ms")
 	}
 	f := k.refused("claim", object{"execution": "hb", "owner": "A", "lease_seconds": 30}, "LeaseHeld")
-	if ms := f.facts.int("retry_after_ms"); ms < 25_000 || ms > 30_000 {
+	most := int64(30_000)
+	if k.sandbox == "" {
+		most += 1000 // the engine tells its time in whole seconds
+	}
+	if ms := f.facts.int("retry_after_ms"); ms < 25_000 || ms > most {
 		k.Fatalf("retry_after_ms of a fresh lease of 30 s: %d", ms)
 	}
 	equal(k, f.facts.str("owner"), "B", "the owner named")
