@@ -397,3 +397,14 @@ func TestRenamedOperations(t *testing.T) {
 		t.Errorf("another call: %s", g.Disposition)
 	}
 }
+
+// A provider that remembers keys for long must not take an operation of a
+// recreated execution for one of its predecessor.
+func TestProviderKeyOfAnotherGeneration(t *testing.T) {
+	t.Parallel()
+	op, next := Operation{ID: "0123"}, testRef
+	next.Generation++
+	if op.ProviderKey(testRef) == op.ProviderKey(next) {
+		t.Fatal("two generations share a key")
+	}
+}
