@@ -68,7 +68,7 @@ var mutants = []mutant{
 	{"evidence: a rejection of several sendings", "shared/execution/judge.go", `if op.Sends != 1 && op.OnUncertain != Close || op.SawUnknown {`, `if op.SawUnknown {`, pure, ""},
 	{"evidence: a rejection after unknown", "shared/execution/judge.go", `if op.Sends != 1 && op.OnUncertain != Close || op.SawUnknown {`, `if op.Sends != 1 && op.OnUncertain != Close {`, pure, ""},
 	{"evidence: contradicting findings", "shared/execution/judge.go", `case several || disagree(found):`, `case several:`, pure, ""},
-	{"evidence: several effects", "shared/execution/judge.go", `case several || disagree(found):`, `case disagree(found):`, pure, ""},
+	{"evidence: several effects", "shared/execution/judge.go", `case several || disagree(found):`, `case several && false || disagree(found):`, pure, ""},
 	{"evidence: review ends by itself", "shared/execution/judge.go", `case op.Final(), op.NeedsReview: // only a verdict leads out`, `case op.Final():`, pure, ""},
 	{"evidence: another attempt's", "shared/execution/judge.go", "		case ev.Attempt != op.Attempt:\n			j.past(op, ev)\n", "", pure, ""},
 	{"evidence: a settled outcome is unsettled", "shared/execution/judge.go", "		case op.Final():\n			j.afterFinal(op, ev)\n", "", pure, ""},
