@@ -54,6 +54,7 @@ func TestJudge(t *testing.T) {
 		{"not found before it", func(op *Operation) { op.DedupSeconds = 3600 }, e{{Finding: NotFoundFinding, AskedAt: t0 + 3600_000 + w - 1}}, "", false, 0, 0},
 		{"not found by a fenced system", nil, e{{Finding: NotFoundFinding, Fenced: true}}, OutcomeNotExecuted, true, 0, 0},
 		{"not found by a fenced system, and a rejection", func(op *Operation) { op.Sends = 2 }, e{found(OutcomeRejected, FromResolver), {Finding: NotFoundFinding, Fenced: true}}, OutcomeNotExecuted, true, 1, 1},
+		{"found by one, several by another", nil, e{found(OutcomeSucceeded, FromResolver), {Finding: Several}}, "", false, 2, 0},
 		{"fenced, but found", nil, e{{Finding: Found, Outcome: OutcomeSucceeded, Fenced: true}}, OutcomeSucceeded, false, 0, 0},
 		{"a closed slot", nil, e{found(OutcomeNotExecuted, FromSlot)}, OutcomeNotExecuted, false, 0, 0},
 		{"the ledger says not executed", nil, e{found(OutcomeNotExecuted, FromLedger)}, OutcomeNotExecuted, false, 0, 0},
