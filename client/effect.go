@@ -355,10 +355,9 @@ func (r *Run) record(ctx context.Context, given *api.OperationReply, o Outcome, 
 		case err != nil && !execution.CodeOf(err).Retryable():
 			return o, err
 		case err == nil && reply.Ledger != nil && reply.Ledger.Outcome.Final() && reply.Ledger.Outcome != o.Outcome:
-			// Another final outcome came first, and it stands.
-			report = api.OutcomeReport{Operation: given.Operation, Attempt: given.Attempt}
-			l := reply.Ledger
-			o = Outcome{Operation: given.Operation, Outcome: l.Outcome, Reason: l.Reason, ProviderRef: l.ProviderRef, Result: l.Result}
+			// Another final outcome came first: the evidence contradicts itself, and a
+			// person decides.
+			return o, &UncertainError{Operations: []execution.OperationID{given.Operation}}
 		}
 		// Not delivered: the next entry carries it all the same.
 	}

@@ -205,29 +205,29 @@ func TestStartWithoutAnswer(t *testing.T) {
 	}
 }
 
-// Another final outcome stands in the ledger: it is what happened.
-func TestLedgerWins(t *testing.T) {
+// Another final outcome stands in the ledger: evidence contradicts itself, and
+// the agent goes on with neither.
+func TestContradictionIsUncertain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create("e", `{}`)
 	r := driveWith(t, w, "e", client.DriveOptions{}, func(ctx context.Context, run *client.Run) (client.End, error) {
-		out, err := run.Do(ctx, api.Changes{}, []api.OperationDeclaration{op("charge", execution.Ask)}, func(ctx context.Context, e client.Effect) (client.Outcome, error) {
+		_, err := run.Do(ctx, api.Changes{}, []api.OperationDeclaration{op("charge", execution.Ask)}, func(ctx context.Context, e client.Effect) (client.Outcome, error) {
 			_, err := w.client().RecordOutcome(ctx, &api.RecordOutcomeRequest{Execution: "e", Operation: e.Operation, Attempt: e.Attempt, Outcome: execution.OutcomeFailed, Reason: "bounced"})
 			return client.Success(nil, ""), err
 		})
-		if err != nil {
-			return client.End{}, err
-		}
-		if out[0].Outcome != execution.OutcomeFailed || out[0].Reason != "bounced" {
-			t.Errorf("%+v", out[0])
+		var uncertain *client.UncertainError
+		if !errors.As(err, &uncertain) || len(uncertain.Operations) != 1 {
+			t.Errorf("%v", err)
 		}
 		return client.Continue(0), nil
 	})
 	if r.Ending != client.Continued {
 		t.Fatalf("%+v: %v", r, r.Cause)
 	}
-	if got := w.get("e"); got.Operations[0].Outcome != execution.OutcomeFailed {
-		t.Errorf("%+v", got.Operations[0])
+	got := w.get("e").Operations[0]
+	if got.Outcome != execution.OutcomeNone || got.Evidence == nil || got.Evidence.Outcome != execution.OutcomeFailed {
+		t.Errorf("%+v", got)
 	}
 }
 
