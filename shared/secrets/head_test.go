@@ -34,6 +34,9 @@ func TestHeadsFindTheSame(t *testing.T) {
 				s += []string{"", " ", "x", "_", "é", "-", p.head}[random.IntN(7)] + p.head[:random.IntN(len(p.head)+1)] + []string{"", p.head}[random.IntN(2)] + tail
 			}
 			m := plain.FindStringIndex(s)
+			if m != nil && insideData(s, m[0], m[1]) {
+				continue
+			}
 			also := p.also
 			p := *p
 			p.also = nil

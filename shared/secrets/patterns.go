@@ -252,13 +252,32 @@ func (p *pattern) find(s string, from int) (lo, hi int, ok bool) {
 		if len(m) > 2 && m[2] >= 0 {
 			lo, hi = at+m[2], at+m[3]
 		}
-		if p.also == nil || p.also(s[lo:hi]) {
+		if (p.also == nil || p.also(s[lo:hi])) && !insideData(s, at+m[0], at+m[1]) {
 			return lo, hi, true
 		}
 		at += max(m[0]+1, 1)
 	}
 	return 0, 0, false
 }
+
+// dataRun is how far encoded bytes must go on beside a find to be what it is
+// part of: no key has as much stuck to it, and in megabytes of encoded pictures
+// every short form occurs by chance.
+const dataRun = 64
+
+// insideData reports a find in the middle of base64 or hex text.
+func insideData(s string, lo, hi int) bool {
+	before, after := lo, hi
+	for before > 0 && lo-before < dataRun && dataByte(s[before-1]) {
+		before--
+	}
+	for after < len(s) && after-hi < dataRun && dataByte(s[after]) {
+		after++
+	}
+	return lo-before >= dataRun || after-hi >= dataRun
+}
+
+func dataByte(c byte) bool { return wordByte(c) || c == '+' || c == '/' || c == '-' || c == '=' }
 
 // wordByte: what makes \b no boundary before a head.
 func wordByte(c byte) bool {
