@@ -76,7 +76,7 @@ bench: ## benchmarks, as ratios to raw SDK calls in the same run
 
 .PHONY: blackbox
 blackbox: ## the field cases against a sandbox, where their runner is beside the checkout
-	@if [ -f ../shared/tools/blackbox/run.py ]; then python3 ../shared/tools/blackbox/run.py --repo . --jobs 2; else echo "SKIP blackbox: no runner beside the checkout"; fi
+	@if [ -f ../shared/tools/blackbox/run.py ]; then CAIRN_JSONTESTSUITE=$(abspath ../shared/data/jsontestsuite) python3 ../shared/tools/blackbox/run.py --repo . --jobs 1; else echo "SKIP blackbox: no runner beside the checkout"; fi
 
 -include infra/Makefile.inc
 
