@@ -15,7 +15,6 @@ import (
 	"github.com/cairnstate/cairn/shared/artifact"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/store/enginetest"
-	"github.com/cairnstate/cairn/shared/store/s3"
 	"github.com/cairnstate/cairn/shared/wiring"
 )
 
@@ -28,7 +27,7 @@ func TestArtifactRatio(t *testing.T) {
 	e := enginetest.Open(t)
 	tenant := enginetest.Tenant(t)
 	w := open(t, wiring.Outside{Main: e.Main, Keys: e.Keys, Bucket: e.Bucket, KMS: e.KMS, DataKey: e.Config.DataKey}, tenant)
-	raw := s3.NewClient(e.AWS, e.Config.S3)
+	raw := awss3.NewFromConfig(e.AWS, e.Config.S3)
 	ctx := context.Background()
 	var put, get, rawPut, rawGet []time.Duration
 	timed := func(list *[]time.Duration, f func() error) {
@@ -43,7 +42,7 @@ func TestArtifactRatio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range 3 {
+	for n := range 7 {
 		data := make([]byte, 64<<20)
 		_, _ = rand.Read(data)
 		var a execution.Artifact

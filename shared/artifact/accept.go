@@ -50,7 +50,7 @@ func (s *Store) verify(ctx context.Context, ref execution.Ref, r api.ArtifactRef
 		if err != nil {
 			return none, journal.Fail(err, ref)
 		}
-		// What Stage put in parts was held against its digest then; the service does
+		// What was put in parts was held against its digest then; the service does
 		// not know it.
 		if err := whole(ref, r.Digest, -1, info); err != nil {
 			return none, err

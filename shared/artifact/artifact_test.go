@@ -484,7 +484,7 @@ func (z *zeros) Seek(off int64, whence int) (int64, error) {
 func TestStageOpenCopy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const n = 20 << 20 // above the size that goes in parts
+	const n = 20 << 20
 	a, err := w.Artifacts.Stage(t.Context(), artifact.Upload{Tenant: "bank", Execution: "e", Fence: 1, Name: "big", MediaType: "a/b", Body: &zeros{n: n + 7, at: 7}})
 	if err != nil || a.Bytes != n {
 		t.Fatalf("%+v, %v", a, err)
@@ -507,6 +507,18 @@ func TestStageOpenCopy(t *testing.T) {
 	for _, d := range []string{a.Digest, small.Digest} {
 		if _, err := w.Artifacts.Read(t.Context(), f, d); err != nil {
 			t.Error(err)
+		}
+	}
+	// A source that cannot be read just now is no damaged one.
+	for _, effect := range []string{"unavailable", "throttle", "lost"} {
+		g := w.create("g-" + effect)
+		w.faults(memory.Fault{On: "get_object", Effect: effect, Nth: 1})
+		if _, err := w.Artifacts.CopyAll(t.Context(), w.ref, g, []execution.Artifact{{Digest: a.Digest, Bytes: n}}); !execution.CodeOf(err).Retryable() {
+			t.Errorf("%s: %v, want it retryable", effect, err)
+		}
+		w.faults()
+		if _, err := w.Artifacts.CopyAll(t.Context(), w.ref, g, []execution.Artifact{{Digest: a.Digest, Bytes: n}}); err != nil {
+			t.Errorf("%s, again: %v", effect, err)
 		}
 	}
 	for field, change := range map[string]func(*artifact.Upload){"name": func(u *artifact.Upload) { u.Name = "a\x00b" }, "media_type": func(u *artifact.Upload) { u.MediaType = "x" },

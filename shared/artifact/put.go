@@ -36,7 +36,7 @@ func (s *Store) Put(ctx context.Context, r *api.PutArtifactRequest) (*api.PutArt
 		out.Artifact, err = s.uploaded(ctx, head.Ref, r)
 		return out, err
 	}
-	f := file{digest: digestOf(r.Body), bytes: int64(len(r.Body)), about: named, open: func() (io.Reader, error) { return bytes.NewReader(r.Body), nil }}
+	f := file{digest: digestOf(r.Body), bytes: int64(len(r.Body)), about: named, open: func() (io.ReadSeeker, error) { return bytes.NewReader(r.Body), nil }}
 	if err := s.stage(ctx, head.Ref, clock.Date(), f); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ type file struct {
 	bytes  int64
 	about  *about
 	// open gives the bytes from their start, as often as asked.
-	open func() (io.Reader, error)
+	open func() (io.ReadSeeker, error)
 }
 
 // stage creates the object of a file, or finds it there.

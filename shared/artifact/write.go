@@ -21,7 +21,7 @@ import (
 // entry or slot within store.Window of that.
 func (s *Store) Write(ctx context.Context, ref execution.Ref, data []byte, mediaType string) (execution.Artifact, error) {
 	a := execution.Artifact{Digest: digestOf(data), Bytes: int64(len(data)), MediaType: mediaType}
-	f := file{digest: a.Digest, bytes: a.Bytes, open: func() (io.Reader, error) { return bytes.NewReader(data), nil }}
+	f := file{digest: a.Digest, bytes: a.Bytes, open: func() (io.ReadSeeker, error) { return bytes.NewReader(data), nil }}
 	return a, s.stage(ctx, ref, time.Time{}, f)
 }
 
@@ -62,7 +62,7 @@ func (s *Store) Stage(ctx context.Context, u Upload) (execution.Artifact, error)
 		return none, err
 	}
 	a := execution.Artifact{Digest: hex.EncodeToString(sum.Sum(nil)), Bytes: n, Name: u.Name, MediaType: u.MediaType}
-	f := file{digest: a.Digest, bytes: n, about: &about{u.Name, u.MediaType}, open: func() (io.Reader, error) {
+	f := file{digest: a.Digest, bytes: n, about: &about{u.Name, u.MediaType}, open: func() (io.ReadSeeker, error) {
 		if _, err := u.Body.Seek(start, io.SeekStart); err != nil {
 			return nil, unreadable(err)
 		}
@@ -93,9 +93,17 @@ func (s *Store) CopyAll(ctx context.Context, from, to execution.Ref, list []exec
 	}
 	err := each(len(files), func(i int) error {
 		a := files[i]
-		f := file{digest: a.Digest, bytes: a.Bytes, open: func() (io.Reader, error) { return s.source(ctx, from, a) }}
+		src := &source{ctx: ctx, s: s, ref: from, artifact: a}
+		defer src.Close()
+		f := file{digest: a.Digest, bytes: a.Bytes, open: func() (io.ReadSeeker, error) {
+			_, err := src.Seek(0, io.SeekStart)
+			return src, err
+		}}
 		err := s.stage(ctx, to, time.Time{}, f)
-		if store.KindOf(err) == store.Invalid {
+		switch {
+		case store.KindOf(err) == store.Invalid && src.failed != nil:
+			return src.failed
+		case store.KindOf(err) == store.Invalid:
 			return damaged(from, a.Version, journal.ArtifactObjectKey(from, a.Digest), "the object of an artifact has other content")
 		}
 		return err
@@ -106,39 +114,61 @@ func (s *Store) CopyAll(ctx context.Context, from, to execution.Ref, list []exec
 	return out, nil
 }
 
-// small files are copied through memory, larger ones by ranges.
-const small = 16 << 20
+// source reads an artifact for a copy, in one request unless it must begin
+// again. The put at the other end holds the bytes against the digest.
+type source struct {
+	ctx      context.Context
+	s        *Store
+	ref      execution.Ref
+	artifact execution.Artifact
 
-// source reads an artifact for a copy. Small ones are verified; of larger ones
-// the put at the other end holds the bytes against the digest.
-func (s *Store) source(ctx context.Context, ref execution.Ref, a execution.Artifact) (io.Reader, error) {
-	key := journal.ArtifactObjectKey(ref, a.Digest)
-	if a.Bytes > small {
-		return io.NewSectionReader(&ranges{ctx: ctx, s: s, ref: ref, key: key, version: a.Version}, 0, a.Bytes), nil
-	}
-	b, err := s.read(ctx, ref, key, a)
-	return bytes.NewReader(b), err
+	at     int64
+	body   io.ReadCloser // nil: not opened at that place yet
+	failed error         // why it could not be read
 }
 
-// ranges reads an object piece by piece: an io.ReaderAt over the bucket.
-type ranges struct {
-	ctx     context.Context
-	s       *Store
-	ref     execution.Ref
-	key     string
-	version int64
+func (r *source) Read(p []byte) (n int, err error) {
+	if r.at >= r.artifact.Bytes {
+		return 0, io.EOF
+	}
+	if r.body == nil {
+		r.body, _, _, err = r.s.Bucket.Get(r.ctx, store.GetObject{Key: journal.ArtifactObjectKey(r.ref, r.artifact.Digest), Offset: r.at})
+	}
+	if err == nil {
+		n, err = r.body.Read(p)
+		r.at += int64(n)
+	}
+	if err == io.EOF && r.at < r.artifact.Bytes {
+		err = damaged(r.ref, r.artifact.Version, journal.ArtifactObjectKey(r.ref, r.artifact.Digest), "the object of an artifact has another size")
+	}
+	if err != nil && err != io.EOF {
+		r.failed = r.s.readFailed(err, r.ref, r.artifact.Version, journal.ArtifactObjectKey(r.ref, r.artifact.Digest))
+		return n, r.failed
+	}
+	return n, err
 }
 
-func (r *ranges) ReadAt(p []byte, off int64) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
+// Seek opens the object anew at the next read, unless it stands there already.
+func (r *source) Seek(offset int64, whence int) (int64, error) {
+	at := offset
+	switch whence {
+	case io.SeekCurrent:
+		at += r.at
+	case io.SeekEnd:
+		at += r.artifact.Bytes
 	}
-	body, _, _, err := r.s.Bucket.Get(r.ctx, store.GetObject{Key: r.key, Offset: off, Length: int64(len(p))})
-	if err != nil {
-		return 0, r.s.readFailed(err, r.ref, r.version, r.key)
+	if at != r.at {
+		r.at = at
+		r.Close()
 	}
-	defer body.Close()
-	return io.ReadFull(body, p)
+	return at, nil
+}
+
+func (r *source) Close() {
+	if r.body != nil {
+		_ = r.body.Close()
+		r.body = nil
+	}
 }
 
 // PutView keeps bytes that are too long for a reply, for a day, and gives a URL

@@ -12,7 +12,8 @@ type Bucket interface {
 	// Put creates an object (If-None-Match: *, SHA-256 checked by the service);
 	// kind Exists when the key is taken: read it and compare.
 	Put(ctx context.Context, in PutObject) (ObjectMeta, error)
-	// Get reads an object whole, or the range In asks for; kind NotFound.
+	// Get reads an object whole, or the range In asks for; kind NotFound. The
+	// reader holds the bytes against their digest; Get does not.
 	Get(ctx context.Context, in GetObject) (io.ReadCloser, ObjectInfo, ObjectMeta, error)
 	// Head describes the newest version of an object; kind NotFound.
 	Head(ctx context.Context, key string) (ObjectInfo, ObjectMeta, error)
@@ -34,9 +35,13 @@ type Bucket interface {
 	// the client must send; PresignGet one that reads it.
 	PresignPut(ctx context.Context, in PresignPut) (Presigned, error)
 	PresignGet(ctx context.Context, in PresignGet) (Presigned, error)
-	// PresignPart gives a URL for one part of a multipart upload is not part of
-	// the port: uploads by URL are single puts (S3 allows 5 GB).
+	// Uploads by URL are single puts: S3 allows 5 GB.
 }
+
+// MultipartAbove is the size above which an object is sent in parts. Up to it
+// the service knows the digest of the whole, and a put is one request; S3's own
+// advice is to use parts from 100 MB on.
+const MultipartAbove = 100 << 20
 
 // ObjectMeta comes with every answer.
 type ObjectMeta struct {
@@ -47,10 +52,10 @@ type ObjectMeta struct {
 // PutObject is an object to create.
 type PutObject struct {
 	Key string
-	// Body is read once from its start; Bytes is its exact length and SHA256 its
-	// digest (both required). Above 16 MB the adapter uses multipart with bounded
-	// memory, for which Body must also be an io.ReaderAt or io.Seeker.
-	Body   io.Reader
+	// Body is read from where it stands to its end, once an attempt and in
+	// constant memory; Bytes is its exact length from there and SHA256 its digest
+	// (both required). Above MultipartAbove it is sent in parts.
+	Body   io.ReadSeeker
 	Bytes  int64
 	SHA256 [32]byte
 	// MediaType; "" means application/octet-stream.
@@ -83,7 +88,7 @@ type ObjectInfo struct {
 	VersionID    string
 	ETag         string
 	Bytes        int64
-	SHA256       []byte // nil when the service does not know it (multipart)
+	SHA256       []byte // of Head; nil when the service does not know it (multipart)
 	LastModified time.Time
 	MediaType    string
 	StorageClass string

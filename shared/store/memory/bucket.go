@@ -19,8 +19,7 @@ const (
 	maxObjectKey     = 1024
 	maxObjectsPage   = 1000
 	maxMetadata      = 2048
-	multipartAbove   = 16 << 20
-	multipartPart    = 16 << 20
+	multipartPart    = 6 << 20
 	expiresTagAge    = 24 * time.Hour
 	defaultMediaType = "application/octet-stream"
 	defaultClass     = "STANDARD"
@@ -53,17 +52,14 @@ func metadataBytes(m map[string]string) (n int) {
 func (b *Bucket) Put(ctx context.Context, in store.PutObject) (store.ObjectMeta, error) {
 	c := b.call("put_object", in.Key, true)
 	requests := 1
-	if in.Bytes > multipartAbove {
+	if in.Bytes > store.MultipartAbove {
 		requests = 2 + int((in.Bytes+multipartPart-1)/multipartPart)
 	}
 	var body []byte
 	if in.Body != nil {
 		var err error
 		if body, err = io.ReadAll(io.LimitReader(in.Body, in.Bytes+1)); err != nil {
-			// As a connection that breaks off while sending: nothing was stored.
-			failed := c.fail(store.Unavailable, "BodyRead")
-			failed.Err = err
-			return c.objectMeta(0), failed
+			return c.objectMeta(0), c.fail(store.Invalid, "BodyRead")
 		}
 	}
 	err := b.e.do(ctx, c, func(now time.Time) error {

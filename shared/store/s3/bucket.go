@@ -32,6 +32,8 @@ type Bucket struct {
 	name   string
 	clock  *awscall.Clock
 	now    func() time.Time
+	// partsAbove is store.MultipartAbove; tests with small bodies lower it.
+	partsAbove int64
 }
 
 var _ store.Bucket = (*Bucket)(nil)
@@ -43,7 +45,7 @@ func New(client *s3.Client, name string, clock *awscall.Clock, now func() time.T
 	if now == nil {
 		now = time.Now
 	}
-	return &Bucket{client: client, name: name, clock: clock, now: now}
+	return &Bucket{client: client, name: name, clock: clock, now: now, partsAbove: store.MultipartAbove}
 }
 
 // NewClient makes a client that this package's Bucket can work with: pinned
@@ -53,6 +55,7 @@ func NewClient(cfg aws.Config, opts ...func(*s3.Options)) *s3.Client {
 		o.HTTPClient = awscall.HTTPClient(cfg.HTTPClient, 0)
 		o.HTTPSignerV4 = awscall.Signer(v4.NewSigner(signS3))
 		o.Retryer = awscall.NewRetryer()
+		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		o.APIOptions = append(o.APIOptions, awscall.Middleware)
 	}}, opts...)...)
 }

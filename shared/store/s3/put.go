@@ -5,29 +5,29 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
-	"hash"
+	"encoding/hex"
 	"io"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/middleware"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/awscall"
 )
 
 const (
-	// partBytes is the size of a part, and the size above which an upload has
-	// parts: one part in memory at a time.
-	partBytes = 16 << 20
+	partBytes = 6 << 20
+	// inFlight bounds the memory of an upload in parts: so many buffers in all,
+	// one being filled while the others are sent.
+	inFlight = 4
 	// maxBytes is the largest object: what a presigned put can upload too.
 	maxBytes = 5 << 30
 )
-
-// errBody is a body that is not the announced one.
-var errBody = errors.New("the body is not what was announced")
 
 // Put is in the port.
 func (b *Bucket) Put(ctx context.Context, in store.PutObject) (store.ObjectMeta, error) {
@@ -40,34 +40,94 @@ func (b *Bucket) Put(ctx context.Context, in store.PutObject) (store.ObjectMeta,
 		return store.ObjectMeta{}, call.Refuse(store.TooLarge, "ObjectSize")
 	case in.Key == "" || in.Bytes < 0 || in.Body == nil:
 		return store.ObjectMeta{}, call.Refuse(store.Invalid, "Form")
-	case in.Bytes > partBytes:
+	}
+	start, err := beginning(in)
+	switch {
+	case err != nil:
+		return store.ObjectMeta{}, call.Refuse(store.Invalid, "BodyLength")
+	case in.Bytes > b.partsAbove:
 		err = b.putParts(ctx, call, in)
 	default:
-		err = b.putWhole(ctx, call, in)
+		err = b.putWhole(ctx, call, in, start)
 	}
 	return meta(call), err
 }
 
-// putWhole creates an object with one request. Lost: nothing there. Landed but
-// the answer was lost: the repeat ends with Exists.
-func (b *Bucket) putWhole(ctx context.Context, call *awscall.Call, in store.PutObject) error {
-	body, err := readExactly(in.Body, in.Bytes)
-	if err != nil || sha256.Sum256(body) != in.SHA256 {
-		return call.Refuse(store.Invalid, "BodyDigest")
-	}
+// putWhole creates an object with one request. The body streams; the service
+// holds it against its SHA-256, which is also what is signed. Lost: nothing
+// there. Landed but the answer was lost: the repeat ends with Exists.
+func (b *Bucket) putWhole(ctx context.Context, call *awscall.Call, in store.PutObject, start int64) error {
+	body := &sending{ReadSeeker: in.Body, end: start + in.Bytes}
 	sse, kmsKey := encryption(in.KMSKey)
 	req := &s3.PutObjectInput{
 		Bucket: &b.name, Key: &in.Key, IfNoneMatch: aws.String("*"),
-		ContentLength: &in.Bytes, ContentType: mediaType(in.MediaType),
+		Body: body, ContentLength: &in.Bytes, ContentType: mediaType(in.MediaType),
 		ChecksumSHA256:       aws.String(base64.StdEncoding.EncodeToString(in.SHA256[:])),
 		ServerSideEncryption: sse, SSEKMSKeyId: kmsKey,
 		StorageClass: types.StorageClass(in.StorageClass), Tagging: tagging(in), Metadata: in.Metadata,
 	}
-	return repeat(ctx, call, func() error {
-		req.Body = bytes.NewReader(body)
-		_, err := b.client.PutObject(ctx, req)
+	err := repeat(ctx, call, func() error {
+		if _, err := body.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := b.client.PutObject(ctx, req, signing(in.SHA256))
 		return err
 	})
+	if err != nil && body.failed && !body.whole {
+		// No attempt sent all of it, so none can have landed.
+		return &store.Error{Call: call.Name, Key: call.Key, Kind: store.Invalid, Code: "BodyRead"}
+	}
+	return err
+}
+
+// signing makes the digest of a body a part of the signature. It is known
+// already, so the SDK need not read the body for it.
+func signing(sum [32]byte) func(*s3.Options) {
+	m := middleware.InitializeMiddlewareFunc("CairnPayloadHash", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+		middleware.InitializeOutput, middleware.Metadata, error,
+	) {
+		return next.HandleInitialize(v4.SetPayloadHash(ctx, hex.EncodeToString(sum[:])), in)
+	})
+	return s3.WithAPIOptions(func(stack *middleware.Stack) error { return stack.Initialize.Add(m, middleware.Before) })
+}
+
+// beginning gives where a body stands, if from there it is as long as
+// announced.
+func beginning(in store.PutObject) (int64, error) {
+	start, err := in.Body.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	end, err := in.Body.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	if end-start != in.Bytes {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return in.Body.Seek(start, io.SeekStart)
+}
+
+// sending remembers how reading a body went, over all attempts to send it.
+type sending struct {
+	io.ReadSeeker
+	at, end int64
+	failed  bool // an attempt could not read on
+	whole   bool // an attempt had all of it to send
+}
+
+func (s *sending) Read(p []byte) (int, error) {
+	n, err := s.ReadSeeker.Read(p)
+	s.at += int64(n)
+	s.whole = s.whole || s.at >= s.end
+	s.failed = s.failed || err != nil && err != io.EOF
+	return n, err
+}
+
+func (s *sending) Seek(offset int64, whence int) (at int64, err error) {
+	at, err = s.ReadSeeker.Seek(offset, whence)
+	s.at = at
+	return at, err
 }
 
 // repeat makes a put until no other one is at work on the same key, after
@@ -113,7 +173,7 @@ func (b *Bucket) putParts(ctx context.Context, call *awscall.Call, in store.PutO
 	return err
 }
 
-// sendParts begins an upload and sends its parts.
+// sendParts begins an upload and sends its parts, a few at a time.
 func (b *Bucket) sendParts(ctx context.Context, whole *awscall.Call, in store.PutObject) (upload string, done []types.CompletedPart, err error) {
 	ctx, call, err := awscall.Begin(ctx, b.clock, awscall.Call{Name: whole.Name, Key: whole.Key})
 	if err != nil {
@@ -130,71 +190,62 @@ func (b *Bucket) sendParts(ctx context.Context, whole *awscall.Call, in store.Pu
 	if err != nil {
 		return "", nil, call.Fail(err)
 	}
-	next, stop := readParts(in)
-	defer stop()
-	for p := range next {
-		if p.err != nil {
-			return *up.UploadId, nil, call.Refuse(store.Invalid, "BodyDigest")
+	done = make([]types.CompletedPart, (in.Bytes+partBytes-1)/partBytes)
+	calls := make([]*awscall.Call, len(done))
+	free := make(chan []byte, inFlight)
+	for range inFlight {
+		free <- make([]byte, partBytes)
+	}
+	sum := sha256.New()
+	sends, sendCtx := errgroup.WithContext(ctx)
+	for i := range done {
+		buf := <-free
+		part := buf[:min(partBytes, in.Bytes-int64(i)*partBytes)]
+		if sendCtx.Err() != nil {
+			break // one failed: Wait tells
 		}
-		number, n := aws.Int32(int32(len(done)+1)), int64(len(p.bytes))
-		out, err := b.client.UploadPart(ctx, &s3.UploadPartInput{
-			Bucket: &b.name, Key: &in.Key, UploadId: up.UploadId, PartNumber: number,
-			Body: bytes.NewReader(p.bytes), ContentLength: &n,
-			ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(p.sum[:])),
+		if _, err = io.ReadFull(in.Body, part); err != nil {
+			break
+		}
+		sends.Go(func() error {
+			defer func() { free <- buf }()
+			var err error
+			done[i], calls[i], err = b.sendPart(sendCtx, whole, *up.UploadId, int32(i+1), part)
+			return err
 		})
-		if err != nil {
-			return *up.UploadId, nil, call.Fail(err)
+		sum.Write(part)
+	}
+	failed := sends.Wait()
+	for _, c := range calls {
+		if c != nil {
+			call.Count(c)
 		}
-		done = append(done, types.CompletedPart{ETag: out.ETag, PartNumber: number, ChecksumSHA256: out.ChecksumSHA256})
-		p.done()
+	}
+	switch {
+	case failed != nil:
+		return *up.UploadId, nil, failed
+	case err != nil || [32]byte(sum.Sum(nil)) != in.SHA256:
+		return *up.UploadId, nil, call.Refuse(store.Invalid, "BodyDigest")
 	}
 	return *up.UploadId, done, nil
 }
 
-// part is a piece of a body with its digest. done gives its buffer back; err:
-// the body is not what was announced.
-type part struct {
-	bytes []byte
-	sum   [32]byte
-	err   error
-	done  func()
-}
-
-// readParts reads and hashes the next part while one is sent: two buffers in
-// all. The last part comes only when the whole body has the digest that was
-// announced. stop ends the reading; the body is not touched after it returns.
-func readParts(in store.PutObject) (parts <-chan part, stop func()) {
-	out, free, quit, ended := make(chan part), make(chan []byte, 2), make(chan struct{}), make(chan struct{})
-	free <- make([]byte, min(in.Bytes, partBytes))
-	free <- make([]byte, min(in.Bytes, partBytes))
-	go func() {
-		defer close(ended)
-		defer close(out)
-		whole := sha256.New()
-		for left := in.Bytes; left > 0; {
-			var buf []byte
-			select {
-			case buf = <-free:
-			case <-quit:
-				return
-			}
-			n := min(left, partBytes)
-			p := part{bytes: buf[:n], done: func() { free <- buf }}
-			p.err = fill(in.Body, p.bytes, left == n, whole)
-			if p.sum = sha256.Sum256(p.bytes); left == n && p.err == nil && [32]byte(whole.Sum(nil)) != in.SHA256 {
-				p.err = errBody
-			}
-			select {
-			case out <- p:
-			case <-quit:
-				return
-			}
-			if left -= n; p.err != nil {
-				return
-			}
-		}
-	}()
-	return out, func() { close(quit); <-ended }
+// sendPart sends one part with a digest of its own.
+func (b *Bucket) sendPart(ctx context.Context, whole *awscall.Call, upload string, number int32, part []byte) (types.CompletedPart, *awscall.Call, error) {
+	ctx, call, err := awscall.Begin(ctx, b.clock, awscall.Call{Name: whole.Name, Key: whole.Key})
+	if err != nil {
+		return types.CompletedPart{}, call, err
+	}
+	n, sum := int64(len(part)), sha256.Sum256(part)
+	out, err := b.client.UploadPart(ctx, &s3.UploadPartInput{
+		Bucket: &b.name, Key: &whole.Key, UploadId: &upload, PartNumber: &number,
+		Body: bytes.NewReader(part), ContentLength: &n,
+		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(sum[:])),
+	}, signing(sum))
+	if err != nil {
+		return types.CompletedPart{}, call, call.Fail(err)
+	}
+	return types.CompletedPart{ETag: out.ETag, PartNumber: &number, ChecksumSHA256: out.ChecksumSHA256}, call, nil
 }
 
 // abandon ends a failed upload, also when the caller's context has ended. What
@@ -203,33 +254,6 @@ func (b *Bucket) abandon(ctx context.Context, key, uploadID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, _ = b.Abort(ctx, store.Upload{Key: key, UploadID: uploadID})
-}
-
-// fill reads one part and, after the last one, sees that nothing follows.
-func fill(r io.Reader, buf []byte, last bool, whole hash.Hash) error {
-	if _, err := io.ReadFull(r, buf); err != nil {
-		return errBody
-	}
-	whole.Write(buf)
-	if !last {
-		return nil
-	}
-	return atEnd(r)
-}
-
-func readExactly(r io.Reader, n int64) ([]byte, error) {
-	buf := make([]byte, n)
-	if _, err := io.ReadFull(r, buf); err != nil {
-		return nil, errBody
-	}
-	return buf, atEnd(r)
-}
-
-func atEnd(r io.Reader) error {
-	if n, _ := io.ReadFull(r, make([]byte, 1)); n > 0 {
-		return errBody
-	}
-	return nil
 }
 
 func tagging(in store.PutObject) *string {

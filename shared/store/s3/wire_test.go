@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +41,7 @@ type wire struct {
 type seen struct {
 	call   string
 	header http.Header
+	bytes  int64
 }
 
 type step func(http.ResponseWriter)
@@ -61,13 +64,14 @@ func callOf(r *http.Request) string {
 }
 
 func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+	sent, err := io.Copy(io.Discard, r.Body)
+	if err != nil {
 		return // the caller gave up while it sent
 	}
 	call := callOf(r)
 	w.mu.Lock()
 	n := len(w.of(call))
-	w.seen = append(w.seen, seen{call, r.Header})
+	w.seen = append(w.seen, seen{call, r.Header, sent})
 	steps := w.steps[call]
 	w.mu.Unlock()
 	rw.Header()["Date"] = nil
@@ -118,7 +122,9 @@ func (w *wire) start() *s3.Bucket {
 	srv := httptest.NewServer(w)
 	w.t.Cleanup(srv.Close)
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: &srv.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
-	return s3.New(s3.NewClient(cfg, func(o *awss3.Options) { o.UsePathStyle = true }), "bucket", awscall.NewClock(nil), nil)
+	b := s3.New(s3.NewClient(cfg, func(o *awss3.Options) { o.UsePathStyle = true }), "bucket", awscall.NewClock(nil), nil)
+	b.PartsAbove(16 << 20)
+	return b
 }
 
 func object(body []byte, at time.Time) store.PutObject {
@@ -174,13 +180,12 @@ func TestPutRefusesWrongBodies(t *testing.T) {
 	w := &wire{t: t}
 	b := w.start()
 	for name, change := range map[string]func(*store.PutObject){
-		"digest":      func(p *store.PutObject) { p.SHA256[0]++ },
-		"short":       func(p *store.PutObject) { p.Bytes++ },
-		"long":        func(p *store.PutObject) { p.Bytes-- },
-		"no key":      func(p *store.PutObject) { p.Key = "" },
-		"negative":    func(p *store.PutObject) { p.Bytes = -1 },
-		"no body":     func(p *store.PutObject) { p.Body = nil },
-		"read breaks": func(p *store.PutObject) { p.Body = io.MultiReader(strings.NewReader("bo"), broken{}) },
+		"short":    func(p *store.PutObject) { p.Bytes++ },
+		"long":     func(p *store.PutObject) { p.Bytes-- },
+		"no key":   func(p *store.PutObject) { p.Key = "" },
+		"negative": func(p *store.PutObject) { p.Bytes = -1 },
+		"no body":  func(p *store.PutObject) { p.Body = nil },
+		"no seek":  func(p *store.PutObject) { p.Body = &brittle{Reader: bytes.NewReader([]byte("body")), stuck: true} },
 	} {
 		in := object([]byte("body"), time.Time{})
 		change(&in)
@@ -198,9 +203,86 @@ func TestPutRefusesWrongBodies(t *testing.T) {
 	}
 }
 
-type broken struct{}
+// brittle is a file that cannot be read beyond a place, or not be moved in.
+type brittle struct {
+	*bytes.Reader
+	upTo  int64
+	stuck bool
+}
 
-func (broken) Read([]byte) (int, error) { return 0, errors.New("broken") }
+func (b *brittle) Read(p []byte) (int, error) {
+	at := b.Size() - int64(b.Len())
+	if at >= b.upTo && at < b.Size() {
+		return 0, errors.New("broken")
+	}
+	return b.Reader.Read(p[:min(int64(len(p)), b.upTo-at)])
+}
+
+func (b *brittle) Seek(offset int64, whence int) (int64, error) {
+	if b.stuck {
+		return 0, errors.New("broken")
+	}
+	return b.Reader.Seek(offset, whence)
+}
+
+// A body that cannot be read to its end was not sent, whatever the service has
+// seen of it; one that could be sent once may have landed.
+func TestPutOfABrittleBody(t *testing.T) {
+	data := make([]byte, 3<<20)
+	for name, r := range map[string]struct {
+		upTo      int64
+		steps     []step
+		kind      store.ErrorKind
+		ambiguous bool
+	}{
+		"breaks":             {1 << 20, []step{breaks}, store.Invalid, false},
+		"breaks, throttled":  {1 << 20, []step{fails(503, "SlowDown")}, store.Invalid, false},
+		"breaks at the end":  {int64(len(data)) - 1, []step{breaks}, store.Invalid, false},
+		"whole, answer lost": {int64(len(data)), []step{breaks}, store.Unavailable, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := object(data, time.Time{})
+			in.Body = &brittle{Reader: bytes.NewReader(data), upTo: r.upTo}
+			_, err := (&wire{t: t, steps: map[string][]step{"put": r.steps}}).start().Put(t.Context(), in)
+			if store.KindOf(err) != r.kind || store.Ambiguous(err) != r.ambiguous {
+				t.Errorf("got %v, want %s, ambiguous %v", err, r.kind, r.ambiguous)
+			}
+		})
+	}
+}
+
+// The digest is what is signed, and the service is told to check it: other
+// bytes are refused there.
+func TestDigestIsSigned(t *testing.T) {
+	w := &wire{t: t, steps: map[string][]step{"put": {fails(400, "BadDigest")}}}
+	in := object([]byte("body"), time.Time{})
+	in.Body = strings.NewReader("b0dy")
+	if _, err := w.start().Put(t.Context(), in); store.KindOf(err) != store.Invalid || store.Ambiguous(err) {
+		t.Errorf("got %v", err)
+	}
+	h := w.requests("put")[0].header
+	if h.Get("X-Amz-Content-Sha256") != hex.EncodeToString(in.SHA256[:]) || h.Get("X-Amz-Checksum-Sha256") != base64.StdEncoding.EncodeToString(in.SHA256[:]) {
+		t.Errorf("headers %v", h)
+	}
+}
+
+// Repeats begin where the body stood.
+func TestPutFromWhereItStands(t *testing.T) {
+	w := &wire{t: t, steps: map[string][]step{"put": {fails(503, "SlowDown"), fails(409, "ConditionalRequestConflict"), answer("")}}}
+	in := object([]byte("body"), time.Time{})
+	body := strings.NewReader("some body")
+	_, _ = body.Seek(5, io.SeekStart)
+	in.Body = body
+	if _, err := w.start().Put(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range w.requests("put") {
+		if r.bytes != 4 {
+			t.Errorf("%d bytes sent", r.bytes)
+		}
+	}
+}
 
 const (
 	begun    = `<InitiateMultipartUploadResult><UploadId>up</UploadId></InitiateMultipartUploadResult>`
@@ -227,7 +309,9 @@ func TestPutParts(t *testing.T) {
 		"a part breaks":            {part: []step{fails(500, "InternalError")}, kind: store.Unavailable, aborted: true},
 		"a part breaks once":       {part: []step{breaks, part}, complete: []step{answer(finished)}, completes: 1},
 		"wrong digest":             {spoil: func(p *store.PutObject) { p.SHA256[0]++ }, kind: store.Invalid, aborted: true},
-		"short body":               {spoil: func(p *store.PutObject) { p.Bytes++ }, kind: store.Invalid, aborted: true},
+		"a body that breaks": {spoil: func(p *store.PutObject) {
+			p.Body = &brittle{Reader: p.Body.(*bytes.Reader), upTo: 9 << 20}
+		}, kind: store.Invalid, aborted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r.part == nil {
