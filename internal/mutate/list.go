@@ -38,7 +38,7 @@ var mutants = []mutant{
 	{"repeat: the memory of requests", "shared/execution/propose.go", `if m, ok := s.Remembered(r.Hash); ok {`, `if m, ok := s.Remembered(r.Hash); ok && false {`, pure, ""},
 	{"repeat: other content", "shared/execution/propose.go", `if m.Digest != r.Digest {`, `if false {`, pure, ""},
 	{"repeat: without a request id", "shared/execution/propose.go", `m.Version == p.c.Expected+1 && m.Hash == r.Hash && m.Digest == r.Digest {`, `false && m.Version == p.c.Expected+1 && m.Hash == r.Hash && m.Digest == r.Digest {`, pure, ""},
-	{"repeat: beyond the memory", "shared/execution/propose.go", `first == 0 || first >= p.s.Version || first+1 >= p.s.RequestFloor {`, `true {`, pure, ""},
+	{"repeat: beyond the memory", "shared/execution/propose.go", `first == 0 || first+1 >= p.s.RequestFloor {`, `true {`, pure, ""},
 	{"repeat: what it was given", "shared/execution/declare.go", `case ambiguous && op.Fence == fence && op.Sends == 1:`, `case op.Fence == fence:`, pure, ""},
 	{"repeat: an old fence's answer", "shared/execution/declare.go", `case ambiguous && op.Fence == fence && op.Sends == 1:`, `case ambiguous && op.Sends == 1:`, pure, ""},
 
@@ -46,7 +46,7 @@ var mutants = []mutant{
 	{"go: settled", "shared/execution/declare.go", "	case op.Final():\n		return 0, Settled\n	}\n	return again(op, fence, now)", "	case op.Final():\n		return op.Attempt, Go\n	}\n	return again(op, fence, now)", pure, ""},
 	{"go: under review", "shared/execution/declare.go", "	case op.NeedsReview:\n		return 0, UncertainDisp\n	case op.Outcome == OutcomeRejected", "	case op.Outcome == OutcomeRejected", pure, ""},
 	{"go: uncertain", "shared/execution/declare.go", "	return 0, UncertainDisp\n}\n\n// Replayed is", "	return op.Attempt, Go\n}\n\n// Replayed is", pure, ""},
-	{"go: the key's window is over", "shared/execution/declare.go", `if by := op.RepeatBy(); by > 0 && now < by {`, `if by := op.RepeatBy(); by > 0 {`, pure, ""},
+	{"go: the key's window is over", "shared/execution/declare.go", `if now < op.RepeatBy() {`, `if op.RepeatBy() > 0 {`, pure, ""},
 	{"go: the same attempt after a rejection", "shared/execution/declare.go", `return op.Attempt + 1, firstDisposition(op)`, `return op.Attempt, firstDisposition(op)`, pure, ""},
 	{"go: other arguments", "shared/execution/declare.go", `&& op.ArgsDigest == DigestArgs(d.Args) {`, `{`, pure, ""},
 	{"start: close begins with go", "shared/execution/declare.go", `if op.OnUncertain == Close {`, `if false {`, pure, ""},
@@ -62,7 +62,7 @@ var mutants = []mutant{
 	// Evidence (execution/judge.go).
 	{"evidence: absence asked too early", "shared/execution/judge.go", `ev.AskedAt >= limit+validation.Milliseconds()`, `true`, pure, ""},
 	{"evidence: absence without the window", "shared/execution/judge.go", `ev.AskedAt >= limit+validation.Milliseconds()`, `ev.AskedAt >= limit`, pure, ""},
-	{"evidence: absence without a limit", "shared/execution/judge.go", `return limit > 0 && ev.AskedAt > 0 &&`, `return ev.AskedAt > 0 &&`, pure, ""},
+	{"evidence: absence without a limit", "shared/execution/judge.go", `return limit > 0 && ev.AskedAt`, `return ev.AskedAt`, pure, ""},
 	{"evidence: not_executed by hearsay", "shared/execution/judge.go", `return ev.Source == FromLedger || ev.Source == FromSlot`, `return true`, pure, ""},
 	{"evidence: absence needs no slot", "shared/execution/judge.go", `j.Settle, j.NeedsSlot = settlement(op, absence(proof), now), true`, `j.Settle, j.NeedsSlot = settlement(op, absence(proof), now), false`, pure + " " + recovers, ""},
 	{"evidence: a rejection of several sendings", "shared/execution/judge.go", `if op.Sends != 1 && op.OnUncertain != Close || op.SawUnknown {`, `if op.SawUnknown {`, pure, ""},

@@ -15,9 +15,8 @@ var tenantText = strings.NewReplacer("_5f", "_", "_2e", ".")
 // TenantOfAlias gives the tenant whose alias has that name; false when it is
 // nobody's.
 func TenantOfAlias(alias string) (TenantID, bool) {
-	name, ok := strings.CutPrefix(alias, "t-")
-	t := TenantID(tenantText.Replace(name))
-	if !ok || CheckIdentifier("tenant", string(t), MaxTenant) != nil || TenantAlias(t) != alias {
+	t := TenantID(tenantText.Replace(strings.TrimPrefix(alias, "t-")))
+	if CheckIdentifier("tenant", string(t), MaxTenant) != nil || TenantAlias(t) != alias {
 		return "", false
 	}
 	return t, true

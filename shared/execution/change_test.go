@@ -159,7 +159,7 @@ func TestBudgets(t *testing.T) {
 
 func TestParseDecimal(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"0": "0", "1e2": "100", "10000000000000000999": "10000000000000000999", "0.10": "0.10", "1E-3": "0.001", "1e100": "1" + strings.Repeat("0", 100)} {
+	for in, want := range map[string]string{"0": "0", "1e2": "100", "10000000000000000999": "10000000000000000999", "0.10": "0.10", "1E-3": "0.001", "1e100": "1" + strings.Repeat("0", 100), "-0": "-0", "1e-100": "0." + strings.Repeat("0", 99) + "1", strings.Repeat("9", 200): strings.Repeat("9", 200)} {
 		if got, err := ParseDecimal("f", in, false); err != nil || got != want {
 			t.Errorf("%s: %s %v", in, got, err)
 		}
@@ -191,6 +191,10 @@ func TestBounds(t *testing.T) {
 	}
 	x.refuse(x.stepWith(func(c *Change) { c.Subjects = []string{"s3"} }), InvalidRequest)
 	x.refuse(x.stepWith(func(c *Change) { c.Labels = labels(38, 1) }), InvalidRequest)
+	x.do(x.stepWith(func(c *Change) { c.Labels = map[string]string{"l0": "w"} }))
+	if len(x.s.Labels) != 38 || x.s.Labels["l0"] != "w" {
+		t.Fatalf("labels %v", x.s.Labels)
+	}
 	many := created()
 	many.Labels = labels(0, 41)
 	newScript(t).refuse(many, InvalidRequest)
@@ -211,6 +215,14 @@ func TestSignalsAreAbsorbedOnce(t *testing.T) {
 		t.Errorf("facts %v", e.Facts)
 	}
 	x.refuse(absorb("c", "c"), InvalidRequest)
+	full := *x.s
+	full.Absorbed = map[string]struct{}{}
+	for i := range 2*MaxUnabsorbedSignals - 1 {
+		full.Absorbed[SignalKey("many", fmt.Sprint(i))] = struct{}{}
+	}
+	y := &script{t: t, s: &full, now: x.now}
+	y.refuse(absorb("y", "z"), TooLarge)
+	y.do(absorb("z")) // the limit itself
 	x.do(x.stepWith(func(c *Change) { c.Emptied = []SignalRef{{Name: "doc", Key: "a"}} }))
 	if _, a := x.s.Absorbed[SignalKey("doc", "a")]; a || len(x.s.Absorbed) != 1 {
 		t.Errorf("absorbed %v", x.s.Absorbed)
@@ -283,6 +295,8 @@ func TestClaims(t *testing.T) {
 		{"the head lags behind the tip", 59_999, 1, nil, false, 1},
 		{"lapsed by both", 75_000, 75_000, nil, true, 0},
 		{"same owner, no supersede", 1, 0, func(r *ClaimRequest) { r.Owner = "w1" }, false, 59_999},
+		{"lapsed, the same owner", 60_000, 0, func(r *ClaimRequest) { r.Owner = "w1" }, true, 0},
+		{"lapsed, another would supersede", 60_000, 0, func(r *ClaimRequest) { r.Supersede = true }, true, 0},
 		{"same owner supersedes itself", 1, 0, func(r *ClaimRequest) { r.Owner, r.Supersede = "w1", true }, true, 0},
 		{"another does not", 1, 0, func(r *ClaimRequest) { r.Supersede = true }, false, 59_999},
 		{"force", 1, 0, func(r *ClaimRequest) { r.Force = "operator" }, true, 0},
@@ -366,6 +380,15 @@ func TestEpochs(t *testing.T) {
 	}
 	x.env.Epoch = 2
 	x.refuse(c, Integrity)
+	// Nor may it be given a second time.
+	y := own(t)
+	y.s.Fence = y.s.Version + 1
+	again := claim("w2")
+	again.Claim.Force = "r"
+	y.refuse(again, Integrity)
+	if got := new(State).LeaseEnd(t0); got != 0 {
+		t.Errorf("nobody's lease ends at %d", got)
+	}
 }
 
 func TestHandoversAreCountedUntilProgress(t *testing.T) {

@@ -83,14 +83,7 @@ func (p *proposer) judge() error {
 		seen[ev.Operation] = true
 	}
 	for _, id := range sortedIDs(seen) {
-		op := p.operation(id)
-		mine := make([]Evidence, 0, 1)
-		for _, ev := range evidence {
-			if ev.Operation == id {
-				mine = append(mine, ev)
-			}
-		}
-		p.take(op, mine)
+		p.take(p.operation(id), evidence)
 	}
 	return nil
 }
@@ -252,7 +245,7 @@ func again(op *Operation, fence, now int64) (int, Disposition) {
 	case Always:
 		return op.Attempt, Go
 	case SameKey:
-		if by := op.RepeatBy(); by > 0 && now < by {
+		if now < op.RepeatBy() {
 			return op.Attempt, Go
 		}
 	case Close:

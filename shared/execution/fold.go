@@ -83,7 +83,7 @@ func (f *Folder) add(e *Entry) error {
 		return nil
 	}
 	if f.s.Version == 0 {
-		if e.Kind != KindCreated || e.Body.Created == nil {
+		if e.Body.Created == nil { // sound: nothing else has one
 			return Errorf(Integrity, "the journal does not begin with its creation").With("version", e.Version)
 		}
 	} else if e.Kind == KindCreated || e.Version != f.s.Version+1 || e.Generation != f.s.Generation {

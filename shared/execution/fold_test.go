@@ -325,10 +325,34 @@ func TestFoldRefuses(t *testing.T) {
 		e.Body.Snapshot, e.Body.State, e.Body.Patch = s, x.s.Data, nil
 		return []*Entry{&e}
 	}
+	set := func(e *Entry, patch string) *Entry {
+		e.Body.State, e.Body.Patch = nil, value(patch)
+		return e
+	}
+	fourth := *x.log[2]
+	fourth.Version++
+	three := edit(2, func(e *Entry) { set(e, `{"op":"add","path":"/z","value":1}`) })
+	ops := func(ids ...OperationID) map[OperationID]*Operation {
+		m := map[OperationID]*Operation{}
+		for _, id := range ids {
+			m[id] = &Operation{ID: id, Outcome: OutcomeSucceeded}
+		}
+		return m
+	}
 	tests := map[string]struct {
 		log  []*Entry
 		code Code
 	}{
+		"version 0":                   {edit(0, func(e *Entry) { e.Version = 0 })[:1], Integrity},
+		"version -1":                  {edit(0, func(e *Entry) { e.Version = -1 })[:1], Integrity},
+		"another kind with creation":  {edit(0, func(e *Entry) { e.Kind = KindCheckpoint }), Integrity},
+		"null, then an operation":     {edit(0, func(e *Entry) { e.Body.Created = &Creation{Operations: []*Operation{nil, {ID: "a"}}} }), Integrity},
+		"a claim beside a snapshot":   {edit(2, func(e *Entry) { e.Body.Claim, e.Body.Snapshot = &Claim{}, snapshot(func(*State) {})[0].Body.Snapshot }), Integrity},
+		"one of two is no patch":      {append(three, set(&fourth, `[{"op":"add","path":"/y","value":1}]`)), Integrity},
+		"snapshot, wrong id":          {snapshot(func(s *State) { s.Operations = map[OperationID]*Operation{"x": {ID: "y"}} }), Integrity},
+		"snapshot, wrong in two ways": {snapshot(func(s *State) { s.Version, s.Operations = s.Version+1, ops("a") }), Integrity},
+		"snapshot, unknown and known": {snapshot(func(s *State) { s.Operations, s.Settled = ops("a"), []OperationID{"x", "a"} }), Integrity},
+		"snapshot, known":             {snapshot(func(s *State) { s.Operations, s.Settled = ops("a"), []OperationID{"a"} }), ""},
 		"good":                        {x.log, ""},
 		"good snapshot":               {snapshot(func(s *State) {}), ""},
 		"gap":                         {[]*Entry{x.log[0], x.log[2]}, Integrity},
@@ -373,4 +397,129 @@ func TestUnknownStatusInASnapshot(t *testing.T) {
 	x.s = got
 	x.refuse(x.step(), Integrity)
 	x.refuse(claim("w2"), Integrity)
+}
+
+// What Propose never writes, but sealed bytes may hold: taken in without harm.
+func TestFoldOfOddEntries(t *testing.T) {
+	t.Parallel()
+	x := newScript(t)
+	c := created()
+	c.Created = &Creation{Workflow: "wf", Operations: []*Operation{{ID: "b", Seq: 5, Outcome: OutcomeSucceeded}, {ID: "a", Seq: 3}}}
+	x.do(c)
+	if x.s.OpSeq != 5 || x.s.Open != 1 || len(x.s.Settled) != 1 || x.s.Settled[0] != "b" {
+		t.Fatalf("carried: %+v", x.s)
+	}
+	x.do(claim("w"))
+	odd := func(f func(e *Entry)) *State {
+		t.Helper()
+		e := &Entry{Version: x.s.Version + 1, Kind: KindCheckpoint, Generation: testRef.Generation, Fence: x.s.Fence, At: x.now}
+		f(e)
+		s, err := Fold(x.s, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if s := odd(func(e *Entry) { e.Body.Spent = map[string]string{"usd": "1"} }); s.Budgets["usd"].Spent != "1" {
+		t.Errorf("spent without a budget: %v", s.Budgets)
+	}
+	if s := odd(func(e *Entry) { e.Body.Declared = []Declared{{ID: "nope", Attempt: 1}} }); len(s.Operations) != 2 || s.Open != 1 {
+		t.Errorf("an unknown operation given again: %+v", s.Operations)
+	}
+	if s := odd(func(e *Entry) { e.Body.Declared = []Declared{{Operation: &Operation{ID: "c", Seq: 2}}} }); s.OpSeq != 5 {
+		t.Errorf("the count of operations went back to %d", s.OpSeq)
+	}
+	if s := odd(func(e *Entry) {}); !s.TipByOwner {
+		t.Error("the owner's entry is not the owner's")
+	}
+	if s := odd(func(e *Entry) { e.Fence-- }); s.TipByOwner {
+		t.Error("an entry under an older fence renews the lease")
+	}
+	if NewFolder(nil).State() != nil {
+		t.Error("a state of nothing")
+	}
+}
+
+// A snapshot that is a beginning: it stands where the base says, not where it
+// was made; a creation is one whatever rides along.
+func TestSnapshotsBegin(t *testing.T) {
+	t.Parallel()
+	x := own(t)
+	x.do(x.step())
+	snap, _ := SnapshotOf(x.s)
+	snap.Tenant, snap.Operations = "made-elsewhere", nil
+	e := *x.log[2]
+	e.Body.Snapshot, e.Body.State, e.Body.Patch = snap, nil, nil
+	s, err := Fold(&State{Ref: testRef}, &e)
+	if err != nil || s.Tenant != testRef.Tenant || s.Data.String() != "{}" {
+		t.Fatalf("%+v %v", s, err)
+	}
+	op := Declared{Operation: &Operation{ID: "a", Seq: 1}}
+	next := &Entry{Version: e.Version + 1, Kind: KindCheckpoint, Generation: e.Generation, Body: Body{Declared: []Declared{op}}}
+	if s, err := Fold(s, next); err != nil || s.Open != 1 {
+		t.Fatalf("%+v %v", s, err)
+	}
+	if s, err := Fold(nil, &e); err != nil || s.Tenant != "made-elsewhere" {
+		t.Fatalf("%+v %v", s, err)
+	}
+	first := *x.log[0]
+	first.Body.Snapshot = &State{Ref: testRef, Version: 1, Workflow: "another"}
+	if s, err := Fold(&State{Ref: testRef}, &first); err != nil || s.Workflow != "wf" {
+		t.Fatalf("%+v %v", s, err)
+	}
+}
+
+// Forgetting, too, leaves the state before as it was; so does settling.
+func TestForgettingSharesNothing(t *testing.T) {
+	t.Parallel()
+	x := own(t)
+	var ops []OperationID
+	for i := range 7 {
+		ops = append(ops, x.declareOp(Declaration{Name: "pay", Key: fmt.Sprint(i)}).Operation.ID)
+	}
+	for _, id := range ops[:5] { // room behind the slice of settled ones
+		x.settle(id, OutcomeSucceeded)
+	}
+	settle := func(id OperationID) *State {
+		p, err := x.propose(x.stepWith(func(c *Change) { c.Outcomes = []Settlement{{Operation: id, Outcome: OutcomeFailed}} }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.State
+	}
+	a, b := settle(ops[5]), settle(ops[6])
+	if a.Settled[5] != ops[5] || b.Settled[5] != ops[6] {
+		t.Error("two futures share their settled operations")
+	}
+	p, err := x.propose(x.step())
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap := *p.State
+	snap.Operations = map[OperationID]*Operation{ops[5]: x.s.Operations[ops[5]], ops[6]: x.s.Operations[ops[6]]}
+	snap.Settled, snap.Forgotten = nil, make([]byte, 5*8)
+	p.Entry.Body.Snapshot, p.Entry.Body.State = &snap, p.State.Data
+	s, err := Fold(x.s, p.Entry)
+	if err != nil || len(s.Operations) != 2 || len(x.s.Operations) != 7 {
+		t.Errorf("%d operations after forgetting, %d before: %v", len(s.Operations), len(x.s.Operations), err)
+	}
+}
+
+// A recreated execution goes on counting; of artifacts the newest is meant.
+func TestFirstVersionAndArtifacts(t *testing.T) {
+	t.Parallel()
+	x := newScript(t)
+	c := created()
+	c.FirstVersion = 10
+	c.Artifacts = []Artifact{{Name: "a", Digest: "1"}, {Name: "b", Digest: "2"}, {Name: "a", Digest: "3"}, {Name: "c", Digest: "4"}}
+	x.do(c)
+	if x.s.Version != 10 || x.s.RequestFloor != 10 || x.s.Artifacts[0].Version != 10 {
+		t.Errorf("version %d, floor %d", x.s.Version, x.s.RequestFloor)
+	}
+	if a := x.s.ArtifactNamed("a"); a == nil || a.Digest != "3" || x.s.ArtifactNamed("d") != nil {
+		t.Errorf("%+v", a)
+	}
+	if a := x.s.ArtifactByDigest("2"); a == nil || a.Name != "b" || x.s.ArtifactByDigest("5") != nil {
+		t.Errorf("%+v", a)
+	}
 }

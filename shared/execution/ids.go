@@ -83,8 +83,8 @@ func PartitionKey(t TenantID, e ExecutionID) string { return string(t) + "#" + s
 // ParsePartitionKey takes a partition key apart; false when it is none of an
 // execution's (a registry shard, another table's item).
 func ParsePartitionKey(pk string) (TenantID, ExecutionID, bool) {
-	t, e, ok := strings.Cut(pk, "#")
-	if !ok || !ValidIdentifier(t, MaxTenant) || !ValidIdentifier(e, MaxIdentifier) {
+	t, e, _ := strings.Cut(pk, "#")
+	if !ValidIdentifier(t, MaxTenant) || !ValidIdentifier(e, MaxIdentifier) {
 		return "", "", false
 	}
 	return TenantID(t), ExecutionID(e), true

@@ -75,8 +75,7 @@ func Judge(op *Operation, evs []Evidence, now int64) Judgement {
 			j.Keep = append(j.Keep, kept)
 		}
 	case len(found) > 0:
-		j.Settle = settlement(op, found[0], now)
-		j.NeedsSlot = slotBound(found[0].Outcome) && found[0].Source != FromLedger && found[0].Source != FromSlot
+		j.Settle = settlement(op, found[0], now) // one that is bound to its slot was found there
 	case proof != nil:
 		j.Settle, j.NeedsSlot = settlement(op, absence(proof), now), true
 	}
@@ -198,7 +197,7 @@ func settles(op *Operation, evs []Evidence, ev *Evidence) bool {
 // when the question was asked, with the validation window as margin.
 func absent(op *Operation, ev *Evidence) bool {
 	limit := op.ImpossibleAfter()
-	return limit > 0 && ev.AskedAt > 0 && ev.AskedAt >= limit+validation.Milliseconds()
+	return limit > 0 && ev.AskedAt >= limit+validation.Milliseconds()
 }
 
 // absence is a proof in the words of an outcome.

@@ -37,6 +37,13 @@ func TestJudge(t *testing.T) {
 		{"reported unknown", nil, e{{Finding: QueryFailed, Outcome: OutcomeUnknown}}, "", false, 1, 0},
 		{"several", nil, e{{Finding: Several, Count: 2}}, "", false, 1, 0},
 		{"found twice", nil, e{{Finding: Found, Outcome: OutcomeSucceeded, Count: 2}}, "", false, 1, 0},
+		{"found once", nil, e{{Finding: Found, Outcome: OutcomeSucceeded, Count: 1}}, OutcomeSucceeded, false, 0, 0},
+		{"an outcome that was not found", nil, e{{Finding: QueryFailed, Outcome: OutcomeSucceeded}}, "", false, 0, 0},
+		{"found, and another outcome that was not", nil, e{found(OutcomeSucceeded, FromLedger), {Finding: QueryFailed, Outcome: OutcomeFailed}}, OutcomeSucceeded, false, 0, 0},
+		{"found, and found open", nil, e{found(OutcomeSucceeded, FromLedger), found(OutcomeUnknown, FromResolver)}, OutcomeSucceeded, false, 1, 0},
+		{"one provider reference of two", nil, e{{Finding: Found, Outcome: OutcomeSucceeded, ProviderRef: "a"}, {Finding: Found, Outcome: OutcomeSucceeded}}, OutcomeSucceeded, false, 0, 0},
+		{"one provider reference, twice", nil, e{{Finding: Found, Outcome: OutcomeSucceeded, ProviderRef: "a"}, {Finding: Found, Outcome: OutcomeSucceeded, ProviderRef: "a", Reason: "r"}}, OutcomeSucceeded, false, 0, 0},
+		{"found rejected, an earlier attempt unknown", func(op *Operation) { op.Attempt = 2 }, e{found(OutcomeRejected, FromLedger), {Attempt: 1, Finding: QueryFailed, Outcome: OutcomeUnknown}}, OutcomeRejected, false, 0, 0},
 		{"succeeded and failed", nil, e{found(OutcomeSucceeded, FromLedger), found(OutcomeFailed, FromResolver)}, "", false, 2, 0},
 		{"two results", nil, e{{Finding: Found, Outcome: OutcomeSucceeded, Result: value(`1`)}, {Finding: Found, Outcome: OutcomeSucceeded, Result: value(`2`)}}, "", false, 2, 0},
 		{"two provider references", nil, e{{Finding: Found, Outcome: OutcomeSucceeded, ProviderRef: "a"}, {Finding: Found, Outcome: OutcomeSucceeded, ProviderRef: "b"}}, "", false, 2, 0},
@@ -73,6 +80,24 @@ func TestJudge(t *testing.T) {
 		{"settled: known contradiction", func(op *Operation) {
 			op.Outcome, op.Contradictions = OutcomeSucceeded, []Contradiction{{Attempt: 1, Outcome: OutcomeFailed}}
 		}, e{found(OutcomeFailed, FromLedger)}, "", false, 0, 0},
+		{"settled: unknown is no other outcome", func(op *Operation) { op.Outcome = OutcomeSucceeded }, e{found(OutcomeUnknown, FromLedger)}, "", false, 0, 0},
+		{"settled: known of an earlier attempt", func(op *Operation) {
+			op.Attempt, op.Outcome, op.Contradictions = 2, OutcomeSucceeded, []Contradiction{{Attempt: 1, Outcome: OutcomeFailed}}
+		}, e{found(OutcomeFailed, FromLedger)}, "", false, 0, 1},
+		{"settled: another than the known one", func(op *Operation) {
+			op.Outcome, op.Contradictions = OutcomeSucceeded, []Contradiction{{Attempt: 1, Outcome: OutcomeFailed}}
+		}, e{found(OutcomeRejected, FromLedger)}, "", false, 0, 1},
+		{"settled: another effect than the known one", func(op *Operation) {
+			op.Outcome, op.Contradictions = OutcomeSucceeded, []Contradiction{{Attempt: 1, Outcome: OutcomeFailed}}
+		}, e{{Finding: Found, Outcome: OutcomeFailed, ProviderRef: "p"}}, "", false, 0, 1},
+		{"settled: one other, told twice", func(op *Operation) { op.Outcome = OutcomeSucceeded }, e{{Finding: Found, Outcome: OutcomeFailed, Result: value(`1`)}, {Finding: Found, Outcome: OutcomeFailed, Result: value(`2`)}}, "", false, 0, 1},
+		{"settled: two other effects", func(op *Operation) { op.Outcome = OutcomeSucceeded }, e{{Finding: Found, Outcome: OutcomeFailed, ProviderRef: "p"}, {Finding: Found, Outcome: OutcomeFailed, ProviderRef: "q"}}, "", false, 0, 2},
+		{"settled: another, and an earlier attempt's", func(op *Operation) {
+			op.Attempt, op.Outcome, op.Past = 2, OutcomeFailed, []PastAttempt{{Attempt: 1, Outcome: OutcomeRejected}}
+		}, e{{Attempt: 1, Finding: Found, Outcome: OutcomeSucceeded}, {Attempt: 2, Finding: Found, Outcome: OutcomeSucceeded}}, "", false, 0, 2},
+		{"an earlier attempt as known, and the current one", func(op *Operation) {
+			op.Attempt, op.Past = 2, []PastAttempt{{Attempt: 1, Outcome: OutcomeRejected}}
+		}, e{{Attempt: 1, Finding: Found, Outcome: OutcomeRejected}, {Attempt: 2, Finding: Found, Outcome: OutcomeSucceeded}}, OutcomeSucceeded, false, 0, 0},
 		{"an earlier attempt after all", func(op *Operation) {
 			op.Attempt, op.Past = 2, []PastAttempt{{Attempt: 1, Outcome: OutcomeNotExecuted}}
 		}, e{{Attempt: 1, Finding: Found, Outcome: OutcomeSucceeded}}, "", false, 0, 1},
@@ -82,6 +107,12 @@ func TestJudge(t *testing.T) {
 		{"an earlier attempt as known", func(op *Operation) {
 			op.Attempt, op.Past = 2, []PastAttempt{{Attempt: 1, Outcome: OutcomeRejected}}
 		}, e{{Attempt: 1, Finding: Found, Outcome: OutcomeRejected}}, "", false, 0, 0},
+		{"an earlier attempt, not found", func(op *Operation) {
+			op.Attempt, op.Past = 2, []PastAttempt{{Attempt: 1, Outcome: OutcomeRejected}}
+		}, e{{Attempt: 1, Finding: QueryFailed, Outcome: OutcomeSucceeded}, {Attempt: 1, Finding: Found, Outcome: OutcomeUnknown}}, "", false, 0, 0},
+		{"the second of three as known", func(op *Operation) {
+			op.Attempt, op.Past = 3, []PastAttempt{{Attempt: 1, Outcome: OutcomeRejected}, {Attempt: 2, Outcome: OutcomeNotExecuted}}
+		}, e{{Attempt: 2, Finding: Found, Outcome: OutcomeNotExecuted}}, "", false, 0, 0},
 		{"a verdict on an earlier attempt", func(op *Operation) { op.Attempt = 2 }, e{{Attempt: 1, Finding: Decided, Outcome: OutcomeSucceeded}}, "", false, 0, 0},
 	}
 	for _, tt := range tests {
@@ -232,4 +263,79 @@ func TestJudgeIsMonotone(t *testing.T) {
 			op = after
 		}
 	})
+}
+
+// What settles nothing leaves its mark on an open operation, and on no other.
+func TestOpenEvidence(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name            string
+		op              Operation
+		ev              Evidence
+		review, unknown bool
+		last            Finding
+	}{
+		{"several", Operation{}, Evidence{Finding: Several}, true, false, Several},
+		{"another outcome", Operation{}, Evidence{Finding: Found, Outcome: OutcomeSucceeded}, true, false, Found},
+		{"a rejection that proves nothing", Operation{}, Evidence{Finding: Found, Outcome: OutcomeRejected}, false, true, Found},
+		{"a duplicate refusal", Operation{}, Evidence{Finding: RejectedDuplicate}, false, true, RejectedDuplicate},
+		{"unknown", Operation{}, Evidence{Finding: QueryFailed, Outcome: OutcomeUnknown}, false, true, QueryFailed},
+		{"in progress", Operation{}, Evidence{Finding: InProgress, Outcome: OutcomeInProgress}, false, false, InProgress},
+		{"hearsay about an outcome", Operation{}, Evidence{Finding: QueryFailed, Outcome: OutcomeSucceeded}, false, false, QueryFailed},
+		{"an outcome of a newer version", Operation{}, Evidence{Finding: Found, Outcome: "teleported"}, false, false, Found},
+		{"of an earlier attempt", Operation{Attempt: 2}, Evidence{Attempt: 1, Finding: Several}, false, false, ""},
+		{"after the end", Operation{Outcome: OutcomeSucceeded}, Evidence{Finding: Several}, false, false, ""},
+	}
+	for _, tt := range tests {
+		op := tt.op
+		op.ID, op.Attempt = "op", max(op.Attempt, 1)
+		f := Folder{s: State{Operations: map[OperationID]*Operation{"op": &op}}}
+		ev := tt.ev
+		ev.Operation, ev.Attempt = "op", max(ev.Attempt, 1)
+		f.evidence(&ev)
+		if got := f.s.Operations["op"]; got.NeedsReview != tt.review || got.SawUnknown != tt.unknown || got.LastFinding != tt.last {
+			t.Errorf("%s: review %v, unknown %v, last %q", tt.name, got.NeedsReview, got.SawUnknown, got.LastFinding)
+		}
+		f.checked(&Check{Operation: "op", Next: 7, Finding: NotFoundFinding})
+		f.checked(&Check{Operation: "other"})
+		if got := f.s.Operations["op"]; op.Final() != (got.NextCheck == 0) || op.Final() != (got.Checks == 0) {
+			t.Errorf("%s: next check %d after %d", tt.name, got.NextCheck, got.Checks)
+		}
+	}
+}
+
+// Of evidence that agrees the ledger's is taken, then what says most; a proof
+// of absence says why.
+func TestJudgePicks(t *testing.T) {
+	t.Parallel()
+	op := &Operation{ID: "op", Attempt: 1, Sends: 1, Intent: t0, ValidSeconds: 60}
+	ok := Evidence{Operation: "op", Attempt: 1, Finding: Found, Outcome: OutcomeSucceeded, Source: FromResolver}
+	with := func(f func(ev *Evidence)) Evidence { ev := ok; f(&ev); return ev }
+	result := with(func(ev *Evidence) { ev.Result = value(`1`) })
+	ref := with(func(ev *Evidence) { ev.ResultRef = &Artifact{Digest: "d"} })
+	named := with(func(ev *Evidence) { ev.ProviderRef = "p" })
+	for _, tt := range []struct {
+		name         string
+		best, second Evidence
+	}{
+		{"the ledger before a result", with(func(ev *Evidence) { ev.Source = FromLedger }), result},
+		{"a slot before a result", with(func(ev *Evidence) { ev.Source = FromSlot }), result},
+		{"a result before a name", result, named},
+		{"a large result before a name", ref, named},
+		{"a name", named, ok},
+	} {
+		for _, evs := range [][]Evidence{{tt.best, tt.second}, {tt.second, tt.best}} {
+			if j := Judge(op, evs, t0); j.Settle == nil || j.Settle.Source != tt.best.Source || j.Settle.Result != tt.best.Result || j.Settle.ResultRef != tt.best.ResultRef || j.Settle.ProviderRef != tt.best.ProviderRef {
+				t.Errorf("%s: %+v", tt.name, j.Settle)
+			}
+		}
+	}
+	late := Evidence{Operation: "op", Attempt: 1, Finding: NotFoundFinding, AskedAt: t0 + 1<<40}
+	fenced, said := late, late
+	fenced.Fenced, said.Reason = true, "asked twice"
+	for want, ev := range map[string]Evidence{"not found after the effect had become impossible": late, "not found by a system that refuses older fences": fenced, "asked twice": said} {
+		if j := Judge(op, []Evidence{ev}, t0); j.Settle == nil || j.Settle.Reason != want {
+			t.Errorf("%+v, want %q", j.Settle, want)
+		}
+	}
 }

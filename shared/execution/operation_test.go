@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"errors"
 	"testing"
 )
 
@@ -226,6 +227,12 @@ func TestOutcomesOfTheOwner(t *testing.T) {
 	if x.s.Open != 1 || x.s.Operations[op.ID].SawUnknown {
 		t.Errorf("in_progress changed something")
 	}
+	y := own(t)
+	yop := y.declareOp(d).Operation
+	y.settle(yop.ID, OutcomeUnknown)
+	if got := y.s.Operations[yop.ID]; !got.SawUnknown || got.LastFinding != QueryFailed {
+		t.Errorf("unknown: %+v", got)
+	}
 	x.do(report(Settlement{Operation: op.ID, Outcome: OutcomeNotExecuted, Source: FromLedger}))
 	x.declareOp(d)
 	// The first attempt's effect is seen after all: a contradiction, nothing is unsettled.
@@ -240,7 +247,7 @@ func TestOutcomesOfTheOwner(t *testing.T) {
 	}
 	// Without an attempt the owner speaks of the current one.
 	x.do(report(Settlement{Operation: op.ID, Outcome: OutcomeSucceeded, Result: value(`{"r":1}`)}))
-	if got := x.s.Operations[op.ID]; got.Attempt != 2 || got.Outcome != OutcomeSucceeded {
+	if got := x.s.Operations[op.ID]; got.Attempt != 2 || got.Outcome != OutcomeSucceeded || got.Source != FromOwner {
 		t.Errorf("%+v", got)
 	}
 	p = x.do(report(Settlement{Operation: op.ID, Attempt: 2, Outcome: OutcomeSucceeded, Result: value(`{"r":1}`)}))
@@ -314,6 +321,67 @@ func TestEvidenceRefusals(t *testing.T) {
 			t.Errorf("%s: %v", field, e.Facts)
 		}
 	}
+	// What the ledger or a slot says is proof.
+	for _, s := range []Source{FromLedger, FromSlot} {
+		y := own(t)
+		yop := y.declareOp(Declaration{Name: "pay", ValidSeconds: 600}).Operation
+		p := y.do(y.stepWith(func(c *Change) {
+			c.Kind, c.Evidence = KindReconciled, []Evidence{{Operation: yop.ID, Finding: Found, Outcome: OutcomeNotExecuted, Source: s}}
+		}))
+		if y.s.Open != 0 || len(p.Slots) != 0 {
+			t.Errorf("%s: %d open, %d slots to fill", s, y.s.Open, len(p.Slots))
+		}
+	}
+	// A verdict is on the current attempt only; what is known of an earlier one is welcome.
+	z := own(t)
+	zd := Declaration{Name: "pay"}
+	zop := z.declareOp(zd).Operation
+	z.settle(zop.ID, OutcomeRejected)
+	z.declareOp(zd)
+	about := func(evs ...Evidence) *Change {
+		for i := range evs {
+			evs[i].Operation = zop.ID
+		}
+		return z.stepWith(func(c *Change) { c.Kind, c.Evidence = KindReconciled, evs })
+	}
+	verdict := Evidence{Attempt: 2, Finding: Decided, Outcome: OutcomeSucceeded, Reason: "r"}
+	seen := Evidence{Attempt: 2, Finding: Found, Outcome: OutcomeSucceeded, Source: FromCaller}
+	old := verdict
+	old.Attempt = 1
+	if e := z.refuse(about(old), InvalidRequest); e.Facts["field"] != "evidence[0].attempt" {
+		t.Errorf("%v", e.Facts)
+	}
+	z.refuse(about(verdict, seen, verdict), InvalidRequest)
+	if e := z.refuse(about(Evidence{Finding: NotFoundFinding}), InvalidRequest); e.Facts["field"] != "evidence[0].attempt" {
+		t.Errorf("no attempt where there are two: %v", e.Facts)
+	}
+	z.do(about(Evidence{Attempt: 2, Finding: NotFoundFinding, AskedAt: z.now})) // asked this very moment
+	z.do(about(Evidence{Attempt: 1, Finding: Found, Outcome: OutcomeRejected, Source: FromCaller}))
+	_, err := z.propose(about(verdict, seen))
+	_, back := z.propose(about(seen, verdict))
+	if err != nil || back != nil {
+		t.Errorf("one verdict and a finding: %v, %v", err, back)
+	}
+	// Before the first claim nobody has a fence; a system that refuses older ones refuses that.
+	n := newScript(t)
+	n.do(created())
+	nop := n.declareOp(zd).Operation
+	if p := n.do(n.stepWith(func(c *Change) {
+		c.Kind, c.Evidence = KindReconciled, []Evidence{{Operation: nop.ID, Finding: NotFoundFinding, Fenced: true}}
+	})); len(p.Slots) != 1 {
+		t.Errorf("slots %v", p.Slots)
+	}
+	// A fence of an execution that this one carries on is no fence of this one.
+	k := newScript(t)
+	c0 := created()
+	c0.Created = &Creation{Workflow: "wf", IdentityRoot: &Ref{Tenant: "acme", Execution: "parent", Generation: 7}, Operations: []*Operation{{ID: "carried", Seq: 1, Attempt: 1, Sends: 1, Fence: -3}}}
+	k.do(c0)
+	k.do(claim("w"))
+	if p := k.do(k.stepWith(func(c *Change) {
+		c.Kind, c.Evidence = KindReconciled, []Evidence{{Operation: "carried", Finding: NotFoundFinding, Fenced: true}}
+	})); len(p.Slots) != 0 || k.s.Open != 1 || k.s.IdentityRoot.Execution != "parent" {
+		t.Errorf("slots %v, root %v", p.Slots, k.s.IdentityRoot)
+	}
 	// A change is not changed by being proposed: the attempt is filled in elsewhere.
 	c := try(Evidence{Operation: op.ID, Finding: Found, Outcome: OutcomeSucceeded, Source: FromCaller})
 	x.do(c)
@@ -340,6 +408,7 @@ func TestOperationTimes(t *testing.T) {
 		{"same_key", SameKey, 0, 3600, hour - delay, hour - delay, hour},
 		{"same_key, window no longer than the delay", SameKey, 0, 300, 300_000, 0, 600_000},
 		{"same_key, a second more", SameKey, 0, 301, 1_000, 1_000, 301_000},
+		{"same_key, window shorter than the delay", SameKey, 0, 200, 200_000, 0, 500_000},
 		{"both, valid first", SameKey, 60, 3600, 60_000, hour - delay, 60_000},
 		{"both, dedup first", SameKey, 7200, 3600, hour - delay, hour - delay, 2 * hour},
 	}
@@ -358,14 +427,41 @@ func TestOperationTimes(t *testing.T) {
 	}
 	x := own(t)
 	op := x.declareOp(Declaration{Name: "pay", DeadlineSeconds: 60}).Operation
+	if op.OnUncertain != Ask {
+		t.Errorf("on_uncertain %q", op.OnUncertain)
+	}
 	if op.Uncertain(x.s.Fence, op.Intent+59_999) || !op.Uncertain(x.s.Fence, op.Intent+60_000) || !op.Uncertain(x.s.Fence+1, op.Intent) {
 		t.Error("deadline or fence")
+	}
+	final, review := Operation{Outcome: OutcomeSucceeded, Fence: 1, SawUnknown: true}, Operation{NeedsReview: true, Fence: op.Fence}
+	if final.Uncertain(2, op.Intent) || !review.Uncertain(op.Fence, op.Intent) {
+		t.Error("a settled operation is certain, one under review is not")
+	}
+	if d := Replayed(&Operation{NeedsReview: true, OnUncertain: Always, Fence: 1, Sends: 1}, 1, t0, true); d != UncertainDisp {
+		t.Errorf("under review: %s", d)
+	}
+	same := x.declareOp(Declaration{Name: "same", OnUncertain: SameKey, DedupSeconds: 3600}).Operation
+	if _, d := Redeclare(same, x.s.Fence, same.RepeatBy()-1); d != Go {
+		t.Errorf("inside the window: %s", d)
+	}
+	if _, d := Redeclare(same, x.s.Fence, same.RepeatBy()); d != UncertainDisp {
+		t.Errorf("at its end: %s", d)
 	}
 	for _, st := range []struct {
 		s    State
 		now  int64
 		want string
-	}{{State{Owner: "w", Fence: op.Fence}, op.Intent, "declared"}, {State{Fence: op.Fence}, op.Intent, "uncertain"}, {State{Owner: "w", Fence: op.Fence}, op.Intent + 60_000, "uncertain"}} {
+	}{{State{Owner: "w", Fence: op.Fence}, op.Intent, "declared"}, {State{Fence: op.Fence}, op.Intent, "uncertain"}, {State{Fence: op.Fence - 1, Owner: "w"}, op.Intent, "uncertain"},
+		{State{Owner: "w", Fence: op.Fence, Open: -1}, op.Intent, "needs_review"}, {State{Owner: "w", Fence: op.Fence, Open: -2}, op.Intent, "failed"}, {State{Open: -3}, op.Intent, "declared"}, {State{Owner: "w", Fence: op.Fence}, op.Intent + 60_000, "uncertain"}} {
+		op := *op
+		switch st.s.Open { // as if it stood otherwise
+		case -1:
+			op.NeedsReview = true
+		case -2:
+			op.Outcome = OutcomeFailed
+		case -3:
+			op.Fence = 0
+		}
 		if got := op.ViewStatus(&st.s, st.now); got != st.want {
 			t.Errorf("%s, want %s", got, st.want)
 		}
@@ -390,11 +486,88 @@ func TestRenamedOperations(t *testing.T) {
 			}
 		}
 	}
+	if e := x.refuse(x.stepWith(func(c *Change) { c.Operations = []Declaration{{Name: "pay", Key: "k", Args: value(`9`)}} }), OperationMismatch); e.Facts["field"] != "operations[0].args" {
+		t.Errorf("an old name with other arguments: %v", e.Facts)
+	}
 	if len(x.s.Operations) != 2 || x.s.Schema.Version != 2 {
 		t.Errorf("%d operations", len(x.s.Operations))
 	}
 	if g := x.declareOp(Declaration{Name: "charge", Args: value(`3`)}); g.Disposition != Go {
 		t.Errorf("another call: %s", g.Disposition)
+	}
+	// A key is an identity of its own, whatever was renamed.
+	if g := x.declareOp(Declaration{Name: "charge", Key: "new", Args: value(`2`)}); g.Operation.ID == plain.ID {
+		t.Error("a key was taken for arguments")
+	}
+	// What still has the old name is another effect.
+	late := x.declareOp(Declaration{Name: "pay", Args: value(`4`)}).Operation
+	if g := x.declareOp(Declaration{Name: "charge", Args: value(`4`)}); g.Operation.ID == late.ID || g.Operation.Name != "charge" {
+		t.Errorf("%+v", g.Operation)
+	}
+}
+
+// An operation under the new name stays itself when one of the old name is
+// renamed to it.
+func TestRenamedOverAnother(t *testing.T) {
+	t.Parallel()
+	x := own(t)
+	own := x.declareOp(Declaration{Name: "charge", Args: value(`1`)}).Operation
+	x.declareOp(Declaration{Name: "pay", Args: value(`1`)})
+	x.do(x.stepWith(func(c *Change) {
+		c.Kind, c.Schema, c.Renamed = KindMigrated, &Schema{Name: "s", Version: 2}, []Rename{{From: "pay", To: "charge"}}
+	}))
+	for range 20 { // operations have no order in memory
+		if g := x.declareOp(Declaration{Name: "charge", Args: value(`1`)}); g.Operation.ID != own.ID {
+			t.Fatal("the renamed one was given")
+		}
+	}
+}
+
+// Outcomes that this version knows.
+func TestKnownOutcomes(t *testing.T) {
+	t.Parallel()
+	for o, want := range map[Outcome]bool{OutcomeNone: true, OutcomeUnknown: true, OutcomeInProgress: true, OutcomeSucceeded: true, OutcomeFailed: true,
+		OutcomeRejected: true, OutcomeNotExecuted: true, OutcomeAbandoned: true, "teleported": false} {
+		if o.Known() != want {
+			t.Errorf("%q: known %v", o, o.Known())
+		}
+	}
+}
+
+// Several declarations in one request: each sees those before it.
+func TestManyInOneRequest(t *testing.T) {
+	t.Parallel()
+	x := own(t)
+	pay := Declaration{Name: "pay", Key: "1"}
+	p := x.do(x.stepWith(func(c *Change) { c.Task, c.Operations = "t", []Declaration{pay, {Name: "ship"}, pay} }))
+	if p.Given[2].Disposition != UncertainDisp || len(x.s.Operations) != 2 {
+		t.Errorf("the first was given again after another: %s", p.Given[2].Disposition)
+	}
+	// The task of before stays until another is named.
+	op := x.declareOp(Declaration{Name: "mail"}).Operation
+	if op.Task != "t" || op.ID != Identify(x.s.IdentityRoot, "t", "mail", "", nil) {
+		t.Errorf("task %q", op.Task)
+	}
+	x.settle(p.Given[0].Operation.ID, OutcomeRejected)
+	x.settle(p.Given[1].Operation.ID, OutcomeSucceeded)
+	p = x.do(x.stepWith(func(c *Change) { c.Operations = []Declaration{pay, {Name: "bill"}} }))
+	if a, b := p.Given[0].Operation, p.Given[1].Operation; a.Attempt != 2 || b.Seq != 4 {
+		t.Errorf("attempt %d, seq %d", a.Attempt, b.Seq)
+	}
+	if len(x.s.Settled) != 1 || x.s.Settled[0] != p.Given[0].Operation.ID && x.s.Operations[x.s.Settled[0]].Name != "ship" {
+		t.Errorf("settled %v", x.s.Settled)
+	}
+}
+
+// One in the fold is never taken for one that was forgotten.
+func TestForgottenPrefix(t *testing.T) {
+	t.Parallel()
+	x := own(t)
+	d := Declaration{Name: "pay", OnUncertain: Always}
+	p := forgottenPrefix(x.declareOp(d).Operation.ID)
+	x.s.Forgotten = append(x.s.Forgotten, p...)
+	if g := x.declareOp(d); g.Disposition != Go {
+		t.Errorf("%s", g.Disposition)
 	}
 }
 
@@ -406,5 +579,40 @@ func TestProviderKeyOfAnotherGeneration(t *testing.T) {
 	next.Generation++
 	if op.ProviderKey(testRef) == op.ProviderKey(next) {
 		t.Fatal("two generations share a key")
+	}
+}
+
+// Identifiers and texts, at their edges.
+func TestIdentifiers(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]bool{"": false, "a": true, "z": true, "A": true, "Z": true, "0": true, "9": true, "a.b_c-d": true, "abcdefgh": true, "abcdefghi": false,
+		".a": false, "_a": false, "-a": false, "a#": false, "a/": false, "a:": false, "a@": false, "a[": false, "a`": false, "a{": false, "a b": false, "\u00e4": false} {
+		if ValidIdentifier(s, 8) != want {
+			t.Errorf("%q: %v", s, !want)
+		}
+	}
+	for s, want := range map[string]bool{"": true, "a b": true, "\u00e4\u00e4\u00e4\u00e4": true, "aaaaa": false, "\x1f": false, "~": true, "\x7f": false, "\u0080": false, "\u009f": false, "\u00a0": true} {
+		if err := CheckNote("f", s, 4); (err == nil) != want || err != nil && CodeOf(err) != InvalidRequest {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+	if CheckText("f", "", 4) == nil || CheckText("f", "a", 4) != nil {
+		t.Error("a text is not empty")
+	}
+	for pk, want := range map[string]bool{"a#b": true, "a": false, "a#": false, "#b": false, "a#b#c": false, "registry/0#b": false} {
+		if _, _, ok := ParsePartitionKey(pk); ok != want {
+			t.Errorf("%q: %v", pk, ok)
+		}
+	}
+}
+
+// An error is its code, and says which field it is about.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	if e := Invalid("f", "m"); e.Error() != "InvalidRequest: f: m" || !errors.Is(e, InvalidRequest) || errors.Is(e, TooLarge) {
+		t.Error(e)
+	}
+	if e := Errorf(Halted, "m"); e.Error() != "Halted: m" {
+		t.Error(e)
 	}
 }

@@ -110,14 +110,12 @@ func (p *proposer) replay() (*RequestMemory, bool, error) {
 		}
 		return &m, true, nil
 	}
-	if p.c.Expected == 0 || p.c.Expected == s.Version {
+	if p.c.Expected == 0 {
 		return nil, false, p.forgotten()
 	}
-	if r.Hash == (RequestHash{}) && r.Digest != (ContentDigest{}) {
-		for i := range s.Requests {
-			if m := s.Requests[i]; m.Version == p.c.Expected+1 && m.Hash == r.Hash && m.Digest == r.Digest {
-				return &m, true, nil
-			}
+	for i := range s.Requests {
+		if m := s.Requests[i]; m.Version == p.c.Expected+1 && m.Hash == r.Hash && m.Digest == r.Digest {
+			return &m, true, nil
 		}
 	}
 	return nil, false, p.forgotten()
@@ -130,7 +128,7 @@ func (p *proposer) forgotten() error {
 	if first == 0 {
 		first = p.c.Expected
 	}
-	if p.c.Request.Hash == (RequestHash{}) && p.c.Request.Digest == (ContentDigest{}) || first == 0 || first >= p.s.Version || first+1 >= p.s.RequestFloor {
+	if p.c.Request.Hash == (RequestHash{}) && p.c.Request.Digest == (ContentDigest{}) || first == 0 || first+1 >= p.s.RequestFloor {
 		return nil
 	}
 	return Errorf(RequestForgotten, "the request may have been done before; its version is no longer remembered: read the history").With("remembered_from", p.s.RequestFloor)
@@ -227,7 +225,7 @@ func (p *proposer) claim() error {
 		return Errorf(Integrity, "the fence would not grow: the configured epoch is older than the stored one")
 	}
 	p.entry.Body.Claim = &Claim{Owner: r.Owner, LeaseSeconds: r.LeaseSeconds, NonceHash: r.Nonce, Resume: r.Resume, Force: r.Force,
-		Superseded: r.Supersede && p.s.Owner == r.Owner && p.s.Owner != ""}
+		Superseded: r.Supersede && p.s.Owner == r.Owner}
 	p.entry.Body.Handovers = p.c.Handovers
 	return nil
 }

@@ -65,6 +65,9 @@ func TestWhoMayWrite(t *testing.T) {
 				if f["version"] != x.s.Version || f["status"] != string(x.s.Status) || f["execution"] != string(testRef.Execution) {
 					t.Errorf("%s, %s: the error does not say where the execution stands: %v", name, what, f)
 				}
+				if _, fenced := f["fence"]; fenced != (x.s.Fence > 0) {
+					t.Errorf("%s, %s: a fence of nobody: %v", name, what, f)
+				}
 			}
 			if asJSON(t, x.s) != before {
 				t.Errorf("%s, %s: the state was changed", name, what)
@@ -155,6 +158,9 @@ func TestReplay(t *testing.T) {
 		if err != nil || p.Replay == nil || p.Replay.Version != v || p.Entry != nil || p.State != nil {
 			t.Errorf("%s: %+v %v", what, p, err)
 		}
+		if m, err := Admit(x.s, c, x.env); err != nil || m == nil || m.Version != v {
+			t.Errorf("%s: Admit: %+v %v", what, m, err)
+		}
 	}
 	replayed("at its own version", first, done)
 	rebased := *first
@@ -170,6 +176,15 @@ func TestReplay(t *testing.T) {
 	if e := x.refuse(&other, RequestMismatch); e.Facts["done_at"] != done {
 		t.Errorf("facts %v", e.Facts)
 	}
+	if _, err := Admit(x.s, &other, x.env); CodeOf(err) != RequestMismatch {
+		t.Errorf("Admit: %v", err)
+	}
+	changed := *plain
+	changed.Request = request("", "other") // at its version, but not its content
+	x.refuse(&changed, VersionConflict)
+	anonymous := *first
+	anonymous.Request = request("", "1") // the content of one that has a name
+	x.refuse(&anonymous, VersionConflict)
 	elsewhere := *plain
 	elsewhere.Expected = plain.Expected - 1 // content alone is an identity at its version only
 	x.refuse(&elsewhere, VersionConflict)
@@ -177,6 +192,18 @@ func TestReplay(t *testing.T) {
 	replayed("after the end", first, done)
 	stale.Request = request("b", "x")
 	x.refuse(&stale, ExecutionClosed)
+
+	// Without a version content is no identity; a hash alone is one.
+	y := newScript(t)
+	c := created()
+	c.Request = request("", "create")
+	y.do(c)
+	y.do(&Change{Kind: KindHalted, System: true, Request: request("", "create")})
+	hash := &Change{Kind: KindHalted, System: true, Request: RequestID{Hash: request("h", "").Hash}}
+	y.do(hash)
+	if p, err := y.propose(hash); err != nil || p.Replay == nil || p.Replay.Version != y.s.Version {
+		t.Errorf("a hash without content: %+v %v", p, err)
+	}
 }
 
 // Where the memory no longer reaches, nobody may think that it was not done.
@@ -208,6 +235,10 @@ func TestForgottenRequests(t *testing.T) {
 	x.refuse(&fresh, VersionConflict)
 	fresh.Expected = x.s.Version
 	x.do(&fresh)
+	hash := *first
+	hash.Request.Digest = ContentDigest{}
+	x.refuse(&hash, RequestForgotten)
+	x.do(&Change{Kind: KindVerdict, System: true, Request: request("system", "")}) // aimed at no version
 	// Without any identity there is nothing to remember.
 	x.refuse(&Change{Kind: KindCheckpoint, Expected: 2, Fence: x.s.Fence, HasFence: true}, VersionConflict)
 }
@@ -223,11 +254,18 @@ func TestClaimIsRememberedByItsNonce(t *testing.T) {
 	c.Request, c.Claim.Nonce = r, r.Hash
 	x.do(c)
 	at := x.s.Version
+	other := *c
+	other.Request.Digest = request("nonce", "other claim").Digest
+	x.refuse(&other, RequestMismatch)
 	for i := range MaxRequestMemory + 5 {
 		x.do(x.stepWith(func(c *Change) { c.Request = request("q"+string(rune('!'+i)), "") }))
 	}
 	p, err := x.propose(c)
 	if err != nil || p.Replay == nil || p.Replay.Version != at {
+		t.Fatalf("%+v %v", p, err)
+	}
+	// To nothing else is the nonce a request.
+	if p, err := x.propose(x.stepWith(func(c *Change) { c.Request = r })); err != nil || p.Replay != nil {
 		t.Fatalf("%+v %v", p, err)
 	}
 }
