@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"io"
 
 	"github.com/cairnstate/cairn/shared/jsonx"
 )
@@ -70,13 +69,8 @@ func DecodeBody(p []byte) (*Body, error) {
 	}
 	control, text := p[2+used:2+used+int(n)], p[2+used+int(n):]
 	b := &Body{}
-	dec := json.NewDecoder(bytes.NewReader(control))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(b); err != nil {
+	if err := decodeRecord(control, b); err != nil {
 		return nil, undecodable(err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, Errorf(Integrity, "an entry's body has something after its record")
 	}
 	if p[1] == textNone && len(text) == 0 {
 		return b, nil
@@ -99,10 +93,7 @@ func DecodeBody(p []byte) (*Body, error) {
 
 // undecodable tells what a newer version wrote from what nobody wrote.
 func undecodable(err error) error {
-	var syntax *json.SyntaxError
-	var agent *jsonx.SyntaxError
-	var own *Error
-	if errors.As(err, &syntax) || errors.As(err, &agent) || errors.As(err, &own) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if !errors.As(err, new(errForm)) {
 		return Errorf(Integrity, "an entry's body is no record").Because(err)
 	}
 	return Errorf(SchemaTooNew, "an entry's body holds what this version does not know").Because(err)
