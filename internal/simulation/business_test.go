@@ -175,15 +175,13 @@ func (b *business) mayStill(op execution.OperationID, e execution.ExecutionID) b
 
 // Ask answers a resolver's question with the truth, if at all.
 func (b *business) Ask(ctx context.Context, q recovery.Question) (recovery.Answer, error) {
-	var answer string
-	err := b.w.pass(ctx, "ask", q.Name+" "+string(q.Operation), false, func() error {
-		answer = b.answer(q)
-		return nil
-	})
-	if store.KindOf(err) == store.Throttled {
+	switch err := b.w.read(ctx, "ask", q.Name, string(q.Operation)); {
+	case store.KindOf(err) == store.Throttled:
 		return recovery.Answer{JSON: []byte("out of order")}, nil
+	case err != nil:
+		return recovery.Answer{}, err
 	}
-	return recovery.Answer{JSON: []byte(answer)}, err
+	return recovery.Answer{JSON: []byte(b.answer(q))}, nil
 }
 
 func (b *business) answer(q recovery.Question) string {

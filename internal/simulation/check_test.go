@@ -103,6 +103,11 @@ func (t *truth) effects(op execution.OperationID, kind string) {
 	}
 }
 
+// rings are the alarms of heads that the mapping of recovery's function lets
+// through (store.Mappings). Of the other records some come all the same: they
+// must change nothing.
+var rings = map[string]bool{"continue": true, "operation": true, "signal": true, "unhalt": true, "verdict": true}
+
 // observe checks every change of the table since the last look, as the stream
 // tells it, and keeps the records for the stream's functions.
 func (w *world) observe() {
@@ -115,13 +120,17 @@ func (w *world) observe() {
 		switch sk := r.Key.SK; {
 		case sk == journal.SKHead:
 			w.truth.head(e, k, r)
-			w.records = append(w.records, r)
+			if r.New != nil && rings[r.New.Str(journal.HeadDueKind)] || w.rng.IntN(10) == 0 {
+				w.records = append(w.records, r)
+			}
 		case strings.HasPrefix(sk, journal.EntryPrefix):
 			w.truth.entry(e, k, r)
 		case strings.HasPrefix(sk, journal.SlotPrefix) && !strings.Contains(sk, "#x#"):
 			w.truth.slot(e, k, r)
 		case strings.HasPrefix(sk, journal.TimerPrefix):
-			w.records = append(w.records, r)
+			if r.New == nil || w.rng.IntN(10) == 0 {
+				w.records = append(w.records, r)
+			}
 		}
 	}
 }
@@ -268,12 +277,12 @@ func (w *world) settle() {
 		}
 		w.settleOne(ctx, p, e, k, view)
 	}
-	w.verify()
+	w.verify(p)
 }
 
 // verify asks the product itself.
-func (w *world) verify() {
-	s, ctx := w.newProcess().services, context.Background()
+func (w *world) verify(p *process) {
+	s, ctx := p.services, context.Background()
 	verify := &api.VerifyRequest{Common: api.Common{Tenant: tenant}}
 	api.Identify(verify)
 	for range 50 {

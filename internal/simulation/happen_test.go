@@ -7,11 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"testing/synctest"
-
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
-	"github.com/cairnstate/cairn/shared/store/memory"
 	"github.com/cairnstate/cairn/shared/wiring"
 )
 
@@ -161,22 +158,18 @@ func (w *world) deliverRecords() {
 		w.records = slices.Delete(w.records, at, at+n)
 		return
 	}
-	event, err := memory.StreamEvent(batch)
-	if err != nil {
-		panic(err)
-	}
-	var records struct{ Records []json.RawMessage }
-	if err := json.Unmarshal(event, &records); err != nil {
-		panic(err)
+	records := make([]json.RawMessage, len(batch))
+	for i, r := range batch {
+		records[i] = r.Event()
 	}
 	w.spawn("stream", func(a *actor) {
 		_, _ = call(a, "stream", func(ctx context.Context, s *wiring.Services) (bool, error) {
-			s.Recovery.Stream(ctx, records.Records)
+			s.Recovery.Stream(ctx, records)
 			return true, nil
 		})
 		if a.rng.IntN(3) == 0 {
 			_, _ = call(a, "stream of retention", func(ctx context.Context, s *wiring.Services) (bool, error) {
-				s.Retention.Stream(ctx, records.Records)
+				s.Retention.Stream(ctx, records)
 				return true, nil
 			})
 		}
@@ -498,5 +491,4 @@ func (w *world) attend() {
 		}
 		w.drain()
 	}
-	synctest.Wait()
 }

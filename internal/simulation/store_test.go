@@ -18,26 +18,22 @@ type table struct {
 }
 
 func (t table) Get(ctx context.Context, in store.Get) (it store.Item, m store.Meta, err error) {
-	err = t.w.pass(ctx, "get", in.Key.PK+"/"+in.Key.SK, false, func() error {
-		var err error
-		it, m, err = t.Table.Get(ctx, in)
-		return err
-	})
-	return it, m, err
+	if err = t.w.read(ctx, "get", in.Key.PK, in.Key.SK); err != nil {
+		return it, m, err
+	}
+	return t.Table.Get(ctx, in)
 }
 
 func (t table) Query(ctx context.Context, in store.Query) (p store.Page, m store.Meta, err error) {
-	err = t.w.pass(ctx, "query", in.Index+in.PK+"/"+in.Prefix+in.From, false, func() error {
-		var err error
-		p, m, err = t.Table.Query(ctx, in)
-		return err
-	})
-	return p, m, err
+	if err = t.w.read(ctx, "query", in.PK, in.Index+in.Prefix+in.From); err != nil {
+		return p, m, err
+	}
+	return t.Table.Query(ctx, in)
 }
 
 func (t table) Put(ctx context.Context, in store.Put) (m store.Meta, err error) {
 	k := in.Item.Key()
-	err = t.w.pass(ctx, "put", k.PK+"/"+k.SK, true, func() error {
+	err = t.w.write(ctx, "put", k.PK, k.SK, func() error {
 		var err error
 		m, err = t.Table.Put(ctx, in)
 		return err
@@ -46,7 +42,7 @@ func (t table) Put(ctx context.Context, in store.Put) (m store.Meta, err error) 
 }
 
 func (t table) Update(ctx context.Context, in store.Update) (it store.Item, m store.Meta, err error) {
-	err = t.w.pass(ctx, "update", in.Key.PK+"/"+in.Key.SK, true, func() error {
+	err = t.w.write(ctx, "update", in.Key.PK, in.Key.SK, func() error {
 		var err error
 		it, m, err = t.Table.Update(ctx, in)
 		return err
@@ -55,7 +51,7 @@ func (t table) Update(ctx context.Context, in store.Update) (it store.Item, m st
 }
 
 func (t table) Delete(ctx context.Context, in store.Delete) (it store.Item, m store.Meta, err error) {
-	err = t.w.pass(ctx, "delete", in.Key.PK+"/"+in.Key.SK, true, func() error {
+	err = t.w.write(ctx, "delete", in.Key.PK, in.Key.SK, func() error {
 		var err error
 		it, m, err = t.Table.Delete(ctx, in)
 		return err
@@ -65,7 +61,7 @@ func (t table) Delete(ctx context.Context, in store.Delete) (it store.Item, m st
 
 func (t table) Transact(ctx context.Context, in store.Transact) (m store.Meta, err error) {
 	k := in.Writes[0].Key()
-	err = t.w.pass(ctx, "transact", k.PK+"/"+k.SK, true, func() error {
+	err = t.w.write(ctx, "transact", k.PK, k.SK, func() error {
 		var err error
 		m, err = t.Table.Transact(ctx, in)
 		return err
@@ -74,7 +70,7 @@ func (t table) Transact(ctx context.Context, in store.Transact) (m store.Meta, e
 }
 
 func (t table) BatchDelete(ctx context.Context, keys []store.Key) (left []store.Key, m store.Meta, err error) {
-	err = t.w.pass(ctx, "batch_delete", keys[0].PK+"/"+keys[0].SK, true, func() error {
+	err = t.w.write(ctx, "batch_delete", keys[0].PK, keys[0].SK, func() error {
 		var err error
 		left, m, err = t.Table.BatchDelete(ctx, keys)
 		return err
@@ -83,12 +79,10 @@ func (t table) BatchDelete(ctx context.Context, keys []store.Key) (left []store.
 }
 
 func (t table) BatchGet(ctx context.Context, keys []store.Key, consistent bool) (items []store.Item, left []store.Key, m store.Meta, err error) {
-	err = t.w.pass(ctx, "batch_get", keys[0].PK+"/"+keys[0].SK, false, func() error {
-		var err error
-		items, left, m, err = t.Table.BatchGet(ctx, keys, consistent)
-		return err
-	})
-	return items, left, m, err
+	if err = t.w.read(ctx, "batch_get", keys[0].PK, keys[0].SK); err != nil {
+		return items, left, m, err
+	}
+	return t.Table.BatchGet(ctx, keys, consistent)
 }
 
 // bucket does the same for a bucket.
@@ -102,7 +96,7 @@ func (b bucket) Put(ctx context.Context, in store.PutObject) (m store.ObjectMeta
 	if err != nil {
 		return m, err
 	}
-	err = b.w.pass(ctx, "put_object", in.Key, true, func() error {
+	err = b.w.write(ctx, "put_object", in.Key, "", func() error {
 		var err error
 		in.Body = bytes.NewReader(body)
 		m, err = b.Bucket.Put(ctx, in)
@@ -112,25 +106,21 @@ func (b bucket) Put(ctx context.Context, in store.PutObject) (m store.ObjectMeta
 }
 
 func (b bucket) Get(ctx context.Context, in store.GetObject) (r io.ReadCloser, i store.ObjectInfo, m store.ObjectMeta, err error) {
-	err = b.w.pass(ctx, "get_object", in.Key, false, func() error {
-		var err error
-		r, i, m, err = b.Bucket.Get(ctx, in)
-		return err
-	})
-	return r, i, m, err
+	if err = b.w.read(ctx, "get_object", in.Key, ""); err != nil {
+		return r, i, m, err
+	}
+	return b.Bucket.Get(ctx, in)
 }
 
 func (b bucket) Head(ctx context.Context, key string) (i store.ObjectInfo, m store.ObjectMeta, err error) {
-	err = b.w.pass(ctx, "head_object", key, false, func() error {
-		var err error
-		i, m, err = b.Bucket.Head(ctx, key)
-		return err
-	})
-	return i, m, err
+	if err = b.w.read(ctx, "head_object", key, ""); err != nil {
+		return i, m, err
+	}
+	return b.Bucket.Head(ctx, key)
 }
 
 func (b bucket) Refresh(ctx context.Context, key, etag string, metadata map[string]string) (i store.ObjectInfo, m store.ObjectMeta, err error) {
-	err = b.w.pass(ctx, "put_object", key, true, func() error {
+	err = b.w.write(ctx, "put_object", key, "", func() error {
 		var err error
 		i, m, err = b.Bucket.Refresh(ctx, key, etag, metadata)
 		return err
@@ -139,21 +129,17 @@ func (b bucket) Refresh(ctx context.Context, key, etag string, metadata map[stri
 }
 
 func (b bucket) List(ctx context.Context, in store.ListObjects) (p store.ObjectPage, m store.ObjectMeta, err error) {
-	err = b.w.pass(ctx, "list_objects", in.Prefix, false, func() error {
-		var err error
-		p, m, err = b.Bucket.List(ctx, in)
-		return err
-	})
-	return p, m, err
+	if err = b.w.read(ctx, "list_objects", in.Prefix, ""); err != nil {
+		return p, m, err
+	}
+	return b.Bucket.List(ctx, in)
 }
 
 func (b bucket) Versions(ctx context.Context, in store.ListObjects) (p store.ObjectPage, m store.ObjectMeta, err error) {
-	err = b.w.pass(ctx, "list_objects", in.Prefix, false, func() error {
-		var err error
-		p, m, err = b.Bucket.Versions(ctx, in)
-		return err
-	})
-	return p, m, err
+	if err = b.w.read(ctx, "list_objects", in.Prefix, ""); err != nil {
+		return p, m, err
+	}
+	return b.Bucket.Versions(ctx, in)
 }
 
 func (b bucket) Delete(ctx context.Context, versions []store.ObjectVersion) (failed []store.ObjectVersion, m store.ObjectMeta, err error) {
@@ -161,7 +147,7 @@ func (b bucket) Delete(ctx context.Context, versions []store.ObjectVersion) (fai
 	if len(versions) > 0 {
 		key = versions[0].Key
 	}
-	err = b.w.pass(ctx, "delete_objects", key, true, func() error {
+	err = b.w.write(ctx, "delete_objects", key, "", func() error {
 		var err error
 		failed, m, err = b.Bucket.Delete(ctx, versions)
 		return err
@@ -173,7 +159,7 @@ func (b bucket) Delete(ctx context.Context, versions []store.ObjectVersion) (fai
 type target struct{ w *world }
 
 func (t target) Start(ctx context.Context, h recovery.Handover) (out recovery.StartOutcome, err error) {
-	err = t.w.pass(ctx, "target", h.Name, true, func() error {
+	err = t.w.write(ctx, "target", h.Name, "", func() error {
 		if t.w.names[h.Name] {
 			out = recovery.Existed
 			return nil
@@ -188,7 +174,7 @@ func (t target) Start(ctx context.Context, h recovery.Handover) (out recovery.St
 }
 
 func (t target) AnswerToken(ctx context.Context, token string, input []byte) (out recovery.StartOutcome, err error) {
-	err = t.w.pass(ctx, "target", "token", true, func() error {
+	err = t.w.write(ctx, "target", "token", "", func() error {
 		out = recovery.Gone
 		if t.w.names["token "+token] {
 			return nil

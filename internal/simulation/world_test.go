@@ -50,8 +50,10 @@ type world struct {
 	engine *memory.Engine
 	start  time.Time
 
-	mu     sync.Mutex // of parked: goroutines of one service call park at the same time
-	parked []*parked
+	mu     sync.Mutex // of parked and idle: goroutines of one service call park at the same time
+	parked []*parked  // in an order that does not depend on goroutines
+	picked []*parked  // what ready found, reused
+	idle   []chan func()
 
 	late      []func() // writes on their way that nobody waits for any more
 	actors    []*actor
@@ -83,19 +85,24 @@ type start struct {
 
 // parked is a call that waits to be picked.
 type parked struct {
-	a         *actor
-	inv       *invocation
-	what, key string
-	seq       int
-	write     bool
-	mute      bool // no faults
-	resume    chan string
+	a      *actor
+	inv    *invocation
+	what   string
+	key    [2]string
+	write  bool
+	resume chan string
+	begin  func() // of an actor that has not begun
+}
+
+func (p *parked) order(q *parked) int {
+	return cmp.Or(cmp.Compare(p.a.id, q.a.id), cmp.Compare(p.what, q.what), cmp.Compare(p.key[0], q.key[0]), cmp.Compare(p.key[1], q.key[1]))
 }
 
 // actor is somebody who acts: a goroutine that runs only when it is picked.
 type actor struct {
 	w         *world
 	name      string
+	kind      string // of actor
 	id        int
 	rng       *rand.Rand
 	done      bool
@@ -129,7 +136,7 @@ type killed struct{}
 
 func newWorld(p plan) *world {
 	w := &world{plan: p, rng: rand.New(rand.NewPCG(p.Seed, 2)), names: map[string]bool{}}
-	w.engine = memory.New(memory.Options{LogSize: 1, Seed: fmt.Sprint(p.Seed)})
+	w.engine = memory.New(memory.Options{LogSize: 1, ShareItems: true, Seed: fmt.Sprint(p.Seed)})
 	w.start = w.engine.Now()
 	w.biz = newBusiness(w)
 	w.truth = newTruth(w)
@@ -152,9 +159,9 @@ func (w *world) fail(format string, args ...any) {
 // spawn makes an actor; it begins when it is picked.
 func (w *world) spawn(name string, f func(a *actor)) *actor {
 	w.nextID++
-	a := &actor{w: w, name: fmt.Sprintf("%s-%d", name, w.nextID), id: w.nextID, rng: rand.New(rand.NewPCG(w.Seed, uint64(w.nextID)+100))}
+	a := &actor{w: w, name: fmt.Sprintf("%s-%d", name, w.nextID), kind: name, id: w.nextID, rng: rand.New(rand.NewPCG(w.Seed, uint64(w.nextID)+100))}
 	w.actors = append(w.actors, a)
-	go func() {
+	w.enter(&parked{a: a, what: "start", begin: func() {
 		defer func() {
 			if v := recover(); v != nil {
 				if _, ok := v.(killed); !ok {
@@ -163,16 +170,37 @@ func (w *world) spawn(name string, f func(a *actor)) *actor {
 			}
 			a.done = true
 		}()
-		a.park("start", "", false)
 		f(a)
-	}()
+	}})
 	return a
+}
+
+// run runs an actor in a goroutine, one that an earlier actor left if there is
+// one: their stacks have grown.
+func (w *world) run(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.idle); n > 0 {
+		w.idle[n-1] <- f
+		w.idle = w.idle[:n-1]
+		return
+	}
+	next := make(chan func(), 1)
+	next <- f
+	go func() {
+		for f := range next {
+			f()
+			w.mu.Lock()
+			w.idle = append(w.idle, next)
+			w.mu.Unlock()
+		}
+	}()
 }
 
 // park waits until the scheduler picks this call; an actor that dies here does
 // not come back.
 func (a *actor) park(what, key string, write bool) (effect string) {
-	effect = a.w.wait(&parked{a: a, what: what, key: key, write: write})
+	effect = a.w.wait(&parked{a: a, what: what, key: [2]string{key}, write: write})
 	if effect == "kill_before" {
 		panic(killed{})
 	}
@@ -180,12 +208,36 @@ func (a *actor) park(what, key string, write bool) (effect string) {
 }
 
 func (w *world) wait(p *parked) string {
-	p.resume = make(chan string)
-	w.mu.Lock()
-	p.seq = len(w.parked)
-	w.parked = append(w.parked, p)
-	w.mu.Unlock()
+	p.resume = make(chan string, 1)
+	w.enter(p)
 	return <-p.resume
+}
+
+func (w *world) enter(p *parked) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := len(w.parked)
+	for at > 0 && w.parked[at-1].order(p) > 0 {
+		at--
+	}
+	w.parked = slices.Insert(w.parked, at, p)
+}
+
+// leave takes a parked call out and lets it go on.
+func (w *world) leave(p *parked, effect string) {
+	w.mu.Lock()
+	at := slices.Index(w.parked, p)
+	w.parked = slices.Delete(w.parked, at, at+1)
+	w.mu.Unlock()
+	switch {
+	case p.begin == nil:
+		p.resume <- effect
+	case effect == "kill_before":
+		p.a.done = true
+	default:
+		w.run(p.begin)
+	}
+	synctest.Wait()
 }
 
 // Read gives an actor's randomness to services.
@@ -268,39 +320,53 @@ func retry[R any](a *actor, what string, f func(ctx context.Context, s *wiring.S
 	return r, err
 }
 
-// pass lets a storage call through when it is picked.
-func (w *world) pass(ctx context.Context, name, key string, write bool, do func() error) error {
-	inv, _ := ctx.Value(invocationKey{}).(*invocation)
+// let waits until a call may be made; an error: it is not made, or its answer
+// does not come.
+func (w *world) let(ctx context.Context, name, pk, sk string, write bool) (effect string, inv *invocation, err error) {
+	inv, _ = ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil {
-		return do() // a checker
+		return "", nil, nil // a checker
 	}
-	dead := &store.Error{Call: name, Key: key, Kind: store.Unavailable, Ambiguous: write, Code: "Crashed", Err: errDead}
 	if inv.dead {
-		return dead
+		return "dead", inv, lostCall(name, pk, sk, write, "Crashed", errDead)
 	}
-	p := &parked{a: inv.a, inv: inv, what: name, key: key, write: write}
-	effect := w.wait(p)
+	switch effect = w.wait(&parked{a: inv.a, inv: inv, what: name, key: [2]string{pk, sk}, write: write}); effect {
+	case "crash_before", "kill_before", "crash_after", "kill_after":
+		inv.dead, inv.kill = true, strings.HasPrefix(effect, "kill")
+		return effect, inv, lostCall(name, pk, sk, write, "Crashed", errDead)
+	case "lost", "landed", "late":
+		return effect, inv, lostCall(name, pk, sk, write, "RequestTimeout", nil)
+	case "throttle":
+		return effect, inv, &store.Error{Call: name, Key: pk + "/" + sk, Kind: store.Throttled, Code: "ThrottlingException"}
+	}
+	if inv.dead {
+		return "dead", inv, lostCall(name, pk, sk, write, "Crashed", errDead)
+	}
+	return effect, inv, nil
+}
+
+func lostCall(name, pk, sk string, write bool, code string, err error) error {
+	return &store.Error{Call: name, Key: pk + "/" + sk, Kind: store.Unavailable, Ambiguous: write, Code: code, Err: err}
+}
+
+// read lets a reading call through when it is picked.
+func (w *world) read(ctx context.Context, name, pk, sk string) error {
+	_, _, err := w.let(ctx, name, pk, sk, false)
+	return err
+}
+
+// write lets a writing call through when it is picked; it may be made although
+// the answer does not come, now or later.
+func (w *world) write(ctx context.Context, name, pk, sk string, do func() error) error {
+	effect, _, err := w.let(ctx, name, pk, sk, true)
 	switch effect {
-	case "crash_before", "kill_before":
-		inv.dead, inv.kill = true, effect == "kill_before"
-		return dead
-	case "crash_after", "kill_after":
+	case "crash_after", "kill_after", "landed":
 		_ = do()
-		inv.dead, inv.kill = true, effect == "kill_after"
-		return dead
-	case "lost":
-		return &store.Error{Call: name, Key: key, Kind: store.Unavailable, Ambiguous: write, Code: "RequestTimeout"}
-	case "landed":
-		_ = do()
-		return &store.Error{Call: name, Key: key, Kind: store.Unavailable, Ambiguous: write, Code: "RequestTimeout"}
 	case "late":
 		w.late = append(w.late, func() { _ = do() })
-		return &store.Error{Call: name, Key: key, Kind: store.Unavailable, Ambiguous: write, Code: "RequestTimeout"}
-	case "throttle":
-		return &store.Error{Call: name, Key: key, Kind: store.Throttled, Code: "ThrottlingException"}
 	}
-	if inv.dead {
-		return dead
+	if err != nil {
+		return err
 	}
 	return do()
 }
@@ -310,51 +376,43 @@ var shaping = map[string]bool{"stale": true, "page_1": true, "unprocessed": true
 
 // pick lets one parked call go on.
 func (w *world) pick(p *parked, effect string) {
-	w.mu.Lock()
-	w.parked = slices.DeleteFunc(w.parked, func(x *parked) bool { return x == p })
-	w.mu.Unlock()
 	w.steps++
-	if w.tracing || p.what != "start" {
-		for _, c := range p.a.name + p.what + p.key + effect {
-			w.hash = w.hash*1099511628211 ^ uint64(c)
+	for _, s := range [...]string{p.a.name, p.what, p.key[0], p.key[1], effect} {
+		for i := range len(s) {
+			w.hash = w.hash*1099511628211 ^ uint64(s[i])
 		}
 	}
-	if effect != "" {
-		w.note("%s %s %s  <- %s", p.a.name, p.what, p.key, effect)
-	} else {
-		w.note("%s %s %s", p.a.name, p.what, p.key)
+	if w.tracing {
+		key := strings.Trim(p.key[0]+"/"+p.key[1], "/")
+		if effect != "" {
+			key += "  <- " + effect
+		}
+		w.note("%s %s %s", p.a.name, p.what, key)
 	}
 	if shaping[effect] {
 		if err := w.engine.SetFaults([]memory.Fault{{On: "*", Effect: effect}}); err != nil {
 			panic(err)
 		}
-		p.resume <- ""
-		synctest.Wait()
+		w.leave(p, "")
 		_ = w.engine.SetFaults(nil)
 	} else {
-		p.resume <- effect
-		synctest.Wait()
+		w.leave(p, effect)
 	}
 	w.observe()
 }
 
-// ready lists the parked calls that may go on, in an order that does not depend
-// on goroutines.
+// ready lists the parked calls that may go on.
 func (w *world) ready() []*parked {
-	synctest.Wait() // who was just made must have come to its first call
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.engine.Now()
-	var out []*parked
+	w.picked = w.picked[:0]
 	for _, p := range w.parked {
 		if !p.a.until.After(now) || w.ending {
-			out = append(out, p)
+			w.picked = append(w.picked, p)
 		}
 	}
-	slices.SortStableFunc(out, func(x, y *parked) int {
-		return cmp.Or(cmp.Compare(x.a.id, y.a.id), cmp.Compare(x.what, y.what), cmp.Compare(x.key, y.key))
-	})
-	return out
+	return w.picked
 }
 
 func (w *world) advance(d time.Duration) {
@@ -367,7 +425,7 @@ func (w *world) advance(d time.Duration) {
 
 // fault decides what befalls a call; "": nothing.
 func (w *world) fault(p *parked) string {
-	if w.healing || p.mute || w.Faults >= 0 && w.faults >= w.Faults || w.rng.IntN(1000) >= w.Intensity {
+	if w.healing || w.Faults >= 0 && w.faults >= w.Faults || w.rng.IntN(1000) >= w.Intensity {
 		return ""
 	}
 	kinds := []string{"kill_before", "freeze"}
@@ -423,8 +481,8 @@ func (w *world) step() {
 	}
 }
 
-// run is one whole run inside a bubble.
-func (w *world) run() error {
+// whole is one whole run inside a bubble.
+func (w *world) whole() {
 	w.begin()
 	for w.steps < w.Steps && w.failed == nil && !w.truth.allEnded() {
 		w.step()
@@ -440,23 +498,19 @@ func (w *world) run() error {
 	}
 	if w.failed == nil && w.rng.IntN(3) == 0 {
 		if w.expire(); w.failed == nil {
-			w.verify()
+			w.verify(w.newProcess())
 		}
+	}
+	if w.failed == nil && !w.engine.Untouched() {
+		w.fail("somebody changed an item that others read")
 	}
 	w.ending = true
-	for range 10_000 {
-		ready := w.ready()
-		if len(ready) == 0 {
-			break
-		}
-		p := ready[0]
-		w.mu.Lock()
-		w.parked = slices.DeleteFunc(w.parked, func(x *parked) bool { return x == p })
-		w.mu.Unlock()
-		p.resume <- "kill_before"
-		synctest.Wait()
+	for ready := w.ready(); len(ready) > 0; ready = w.ready() {
+		w.leave(ready[0], "kill_before")
 	}
-	return w.failed
+	for _, next := range w.idle {
+		close(next)
+	}
 }
 
 // simulate runs a plan.
@@ -465,7 +519,7 @@ func simulate(t *testing.T, p plan, tracing bool) *world {
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(p)
 		w.tracing = tracing
-		_ = w.run()
+		w.whole()
 	})
 	return w
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/jsonx"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/telemetry"
 )
@@ -99,50 +100,40 @@ type record struct {
 	image          bool
 }
 
-// attribute is DynamoDB's JSON of a value, as far as it matters here.
-type attribute struct {
-	S *string
-	N *string
-}
-
 // parseRecord reads a record of whatever shape; ok false: it is malformed, and
-// its sequence number is there if it could be read.
+// its sequence number is there if it could be read. The images, most of a
+// record, are passed over once.
 func parseRecord(raw json.RawMessage) (r record, ok bool) {
-	var outer struct {
-		Name     json.RawMessage `json:"eventName"`
-		DynamoDB json.RawMessage `json:"dynamodb"`
-	}
-	var d map[string]json.RawMessage
-	if json.Unmarshal(raw, &outer) != nil || json.Unmarshal(outer.DynamoDB, &d) != nil {
+	outer, err := jsonx.Parse(raw)
+	if err != nil {
 		return r, false
 	}
-	if json.Unmarshal(d["SequenceNumber"], &r.sequence) != nil {
+	d := outer.Get("dynamodb")
+	if r.sequence, ok = d.Get("SequenceNumber").Text(); !ok {
 		return r, false
 	}
-	var keys map[string]attribute
-	if json.Unmarshal(outer.Name, &r.name) != nil || json.Unmarshal(d["Keys"], &keys) != nil {
+	keys := d.Get("Keys")
+	if r.name, ok = outer.Get("eventName").Text(); !ok {
 		return r, false
 	}
-	pk, sk := keys[store.AttrPK].S, keys[store.AttrSK].S
-	if pk == nil || sk == nil {
+	if r.key.PK, ok = keys.Get(store.AttrPK).Get("S").Text(); !ok {
 		return r, false
 	}
-	r.key = store.Key{PK: *pk, SK: *sk}
-	var at json.Number
-	if json.Unmarshal(d["ApproximateCreationDateTime"], &at) == nil {
-		if f, err := at.Float64(); err == nil && f > 0 {
+	if r.key.SK, ok = keys.Get(store.AttrSK).Get("S").Text(); !ok {
+		return r, false
+	}
+	if at := d.Get("ApproximateCreationDateTime"); at.Kind() == jsonx.Number {
+		if f, err := strconv.ParseFloat(at.Raw(), 64); err == nil && f > 0 {
 			if f < 1e11 { // seconds; some sources say milliseconds
 				f *= 1000
 			}
 			r.at = int64(f)
 		}
 	}
-	var image map[string]json.RawMessage
-	if json.Unmarshal(d["NewImage"], &image) == nil && image != nil {
+	if image := d.Get("NewImage"); image.Kind() == jsonx.Object {
 		r.image = true
-		var due attribute
-		if json.Unmarshal(image[journal.HeadDue], &due) == nil && due.N != nil {
-			r.due, _ = strconv.ParseInt(*due.N, 10, 64)
+		if n, is := image.Get(journal.HeadDue).Get("N").Text(); is {
+			r.due, _ = strconv.ParseInt(n, 10, 64)
 		}
 	}
 	return r, true

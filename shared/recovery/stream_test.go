@@ -137,13 +137,7 @@ func TestStreamOfALife(t *testing.T) {
 	var all []string
 	take := func() {
 		for _, r := range k.engine.TakeRecords(0) {
-			b, err := memory.StreamEvent([]memory.Record{r})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var e struct{ Records []json.RawMessage }
-			_ = json.Unmarshal(b, &e)
-			all = append(all, string(e.Records[0]))
+			all = append(all, string(r.Event()))
 		}
 	}
 	for take(); len(k.engine.TakeRecords(0)) > 0; take() {

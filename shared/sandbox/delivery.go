@@ -157,16 +157,13 @@ func (s *Server) drain(ctx context.Context, sum *Delivered) (some bool) {
 // failed too often goes to the dead-letter queue.
 func (s *Server) batch(ctx context.Context, l *lane, sum *Delivered) {
 	n := min(l.size, len(l.queue))
-	event, err := memory.StreamEvent(l.queue[:n])
-	if err == nil && len(event) > maxPayload && n > 1 {
+	event := memory.StreamEvent(l.queue[:n])
+	if len(event) > maxPayload && n > 1 {
 		l.size = n / 2
 		return
 	}
-	taken := -1
-	if err == nil {
-		out := s.invoke(context.WithoutCancel(ctx), invoked{Name: l.mapping.Function}, requestID(), event)
-		taken = out.taken(l.queue[:n])
-	}
+	out := s.invoke(context.WithoutCancel(ctx), invoked{Name: l.mapping.Function}, requestID(), event)
+	taken := out.taken(l.queue[:n])
 	switch {
 	case taken == n:
 		l.pass(n)

@@ -180,12 +180,13 @@ func scripted(ctx context.Context, c *call, effect string) (crash *Invocation, e
 }
 
 func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
 	var kind *store.Error
 	var failed *store.ConditionFailed
 	var cancelled *store.Cancelled
 	switch {
-	case err == nil:
-		return "ok"
 	case errors.As(err, &failed):
 		return "condition_failed"
 	case errors.As(err, &cancelled):

@@ -29,6 +29,10 @@ type Options struct {
 	NoStream bool
 	// CountIndexWrites adds to write units what the indexes' own writes cost.
 	CountIndexWrites bool
+	// ShareItems hands the same item to every reader of it, which no reader may
+	// change, instead of one of the reader's own: cheaper, and it needs more memory.
+	// Untouched tells whether somebody did.
+	ShareItems bool
 	// Seed varies the key that objects are encrypted with at rest.
 	Seed string
 }

@@ -167,8 +167,7 @@ func TestStream(t *testing.T) {
 	if e.PendingRecords() != 0 || len(records) != 5 {
 		t.Fatalf("%d records taken", len(records))
 	}
-	raw, err := memory.StreamEvent(records)
-	must(t, err)
+	raw := memory.StreamEvent(records)
 	var event events.DynamoDBEvent
 	must(t, json.Unmarshal(raw, &event))
 	var got []string

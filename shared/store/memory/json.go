@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,49 @@ func EncodeItem(it store.Item) map[string]any {
 		out[name] = encodeValue(v)
 	}
 	return out
+}
+
+// appendItem writes the same as bytes, the attributes in any order.
+func appendItem(b []byte, it store.Item) []byte {
+	b = append(b, '{')
+	first := true
+	for name, v := range it {
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(appendString(b, name), ':')
+		switch v.Kind {
+		case store.KindS:
+			b = append(appendString(append(b, `{"S":`...), v.S), '}')
+		case store.KindN:
+			b = append(appendString(append(b, `{"N":`...), v.S), '}')
+		case store.KindB:
+			b = base64.StdEncoding.AppendEncode(append(b, `{"B":"`...), v.B)
+			b = append(b, `"}`...)
+		default:
+			b = appendJSON(b, encodeValue(v))
+		}
+	}
+	return append(b, '}')
+}
+
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return appendJSON(b, s)
+		}
+	}
+	b = append(append(b, '"'), s...)
+	return append(b, '"')
+}
+
+func appendJSON(b []byte, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // an item's values are strings, bytes, lists and maps
+	}
+	return append(b, text...)
 }
 
 func encodeValue(v store.Value) any {

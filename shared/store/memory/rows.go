@@ -35,14 +35,36 @@ type row struct {
 	size   int   // as DynamoDB counts
 	heads  bool  // may stand in indexes
 	ttl    int64 // epoch second at which it may go; negative: never
+	share  bool
+	shared store.Item // what readers were given, when they share it
 }
 
-// item gives the item itself, the caller's own; nil of no row.
+// item gives the item itself, the caller's own unless readers share it; nil of
+// no row. The engine is locked.
 func (r *row) item() store.Item {
 	if r == nil {
 		return nil
 	}
-	return unpack(r.packed)
+	if !r.share {
+		return unpack(r.packed)
+	}
+	if r.shared == nil {
+		r.shared = unpack(r.packed)
+	}
+	return r.shared
+}
+
+// Untouched reports whether nobody changed an item of the main table that
+// readers share.
+func (e *Engine) Untouched() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	whole := true
+	e.table(Main).rows.Scan(func(at entry) bool {
+		whole = at.row.shared == nil || pack(at.row.shared) == at.row.packed
+		return whole
+	})
+	return whole
 }
 
 // bytes is the item's size; 0 of no row.
@@ -55,7 +77,7 @@ func (r *row) bytes() int {
 
 // newRow makes an item ready to be stored.
 func (t *Table) newRow(it store.Item) *row {
-	r := &row{key: it.Key(), packed: pack(it), size: it.Size(), ttl: -1}
+	r := &row{key: it.Key(), packed: pack(it), size: it.Size(), ttl: -1, share: t.e.opts.ShareItems}
 	for _, x := range t.schema {
 		r.heads = r.heads || it.Has(x.PK)
 	}

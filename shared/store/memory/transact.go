@@ -3,10 +3,9 @@ package memory
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"time"
@@ -33,7 +32,7 @@ type tokens struct {
 }
 
 type usedToken struct {
-	content [sha256.Size]byte
+	content uint64 // digest
 	at      time.Time
 }
 
@@ -131,7 +130,7 @@ func (t *Table) transact(c *call, in store.Transact, now time.Time) error {
 	if c.shaped("cancelled") {
 		return t.scriptedRefusal(c.struck.Reasons, in.Writes)
 	}
-	var content [sha256.Size]byte
+	var content uint64
 	if in.Token != "" {
 		content = digest(in.Writes)
 		if used, ok := t.tokens.find(in.Token, now); ok {
@@ -261,8 +260,9 @@ func (t *Table) scriptedRefusal(codes []*string, writes []store.Write) error {
 }
 
 // digest identifies what a transaction contains.
-func digest(writes []store.Write) [sha256.Size]byte {
-	h := sha256.New()
+func digest(writes []store.Write) uint64 {
+	h := new(maphash.Hash)
+	h.SetSeed(digestSeed)
 	for _, w := range writes {
 		switch {
 		case w.Put != nil:
@@ -282,7 +282,7 @@ func digest(writes []store.Write) [sha256.Size]byte {
 			text(h, "check", w.Check.Key.PK, w.Check.Key.SK, condText(w.Check.Cond))
 		}
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return h.Sum64()
 }
 
 func actionContent(a store.Action) (string, store.Value) {
@@ -301,24 +301,40 @@ func actionContent(a store.Action) (string, store.Value) {
 	return "", store.Value{}
 }
 
+var digestSeed = maphash.MakeSeed()
+
 // text hashes strings so that their boundaries count.
-func text(h hash.Hash, parts ...string) {
+func text(h *maphash.Hash, parts ...string) {
 	for _, p := range parts {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
-		h.Write([]byte(p))
+		count(h, len(p))
+		h.WriteString(p)
 	}
 }
 
-func hashItem(h hash.Hash, it map[string]store.Value) {
-	text(h, fmt.Sprint(len(it)))
+func count(h *maphash.Hash, n int) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(n))
+	h.Write(b[:])
+}
+
+func hashItem(h *maphash.Hash, it map[string]store.Value) {
+	count(h, len(it))
 	for _, name := range slices.Sorted(maps.Keys(it)) {
 		text(h, name)
 		hashValue(h, it[name])
 	}
 }
 
-func hashValue(h hash.Hash, v store.Value) {
-	text(h, fmt.Sprint(v.Kind, v.Bool, len(v.SS), len(v.L)), v.S, string(v.B))
+func hashValue(h *maphash.Hash, v store.Value) {
+	h.WriteByte(byte(v.Kind))
+	if v.Bool {
+		h.WriteByte(1)
+	}
+	count(h, len(v.SS))
+	count(h, len(v.L))
+	text(h, v.S)
+	count(h, len(v.B))
+	h.Write(v.B)
 	text(h, slices.Sorted(slices.Values(v.SS))...)
 	for _, e := range v.L {
 		hashValue(h, e)
