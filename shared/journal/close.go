@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/store"
@@ -86,11 +87,6 @@ func ClosingEntry(ref execution.Ref, tip EntryFacts, now int64) store.Item {
 		attrAt: store.N(max(now, tip.At)), attrChain: store.N(tip.Chain + 1), attrPrev: store.B(tip.Digest[:])}
 }
 
-// IsClosing reports whether an item is the closing entry of a generation.
-func IsClosing(it store.Item, generation int64) bool {
-	return isClosing(it) && it.Int(attrGeneration) == generation
-}
-
 func isClosing(it store.Item) bool {
 	return it.Str(attrKind) == string(execution.KindDeleted) && !it.Has(attrBody) && !it.Has(attrObject)
 }
@@ -101,6 +97,36 @@ func StubItem(ref execution.Ref, f EntryFacts, ttl int64) store.Item {
 	k := EntryKey(ref.PK(), f.Version)
 	return store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), attrKind: store.S(KindStub), attrGeneration: store.N(f.Generation), attrAt: store.N(f.At),
 		store.AttrTTL: store.N(ttl)}
+}
+
+// slotDeleted stands in the slot of an attempt whose execution was deleted: no
+// outcome that anybody reports, and one that no writer goes over.
+const slotDeleted execution.Outcome = "deleted"
+
+// SlotFacts are the plain attributes of a slot's item that a deletion needs.
+type SlotFacts struct {
+	Key        store.Key
+	Generation int64
+	// Filled: an outcome stands there, so that no writer can fill it (again). At is
+	// when it came, in ms; 0: not said.
+	Filled bool
+	At     int64
+	// Stub: a deletion took the content.
+	Stub bool
+}
+
+// SlotOf reads the plain attributes of an item below SlotPrefix. A contradiction
+// beside a slot fills nothing.
+func SlotOf(it store.Item) SlotFacts {
+	k, outcome := it.Key(), it.Str(SlotOutcome)
+	return SlotFacts{Key: k, Generation: it.Int(SlotGeneration), Filled: outcome != "" && !strings.Contains(k.SK, contradictionMark), At: it.Int(SlotAt), Stub: outcome == string(slotDeleted)}
+}
+
+// SlotStub keeps a slot taken until ttl (epoch seconds), for late writers: a
+// tool's transaction that was on its way would else bring its effect about although
+// another attempt did (M).
+func SlotStub(f SlotFacts, ttl int64) store.Item {
+	return store.Item{store.AttrPK: store.S(f.Key.PK), store.AttrSK: store.S(f.Key.SK), SlotGeneration: store.N(f.Generation), SlotOutcome: store.S(string(slotDeleted)), store.AttrTTL: store.N(ttl)}
 }
 
 // EntryGeneration is the condition that an entry's item belongs to a generation.

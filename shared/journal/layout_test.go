@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/hex"
+	"maps"
 	"strings"
 	"testing"
 
@@ -126,6 +127,48 @@ func TestSystemEntriesLandOnce(t *testing.T) {
 				}
 				same(t, w.open(w.process(), "e"), got.Handle)
 			}
+		}
+	}
+}
+
+// Facts of an item below EntryPrefix, whatever lies there.
+func TestEntryOf(t *testing.T) {
+	t.Parallel()
+	ref := execution.Ref{Tenant: "acme", Execution: "e", Generation: 7}
+	tip := EntryFacts{Version: 3, Generation: 7, At: 100, Chain: 2}
+	closing, late := ClosingEntry(ref, tip, 50), ClosingEntry(ref, tip, 150)
+	if closing.Int(attrAt) != 100 || late.Int(attrAt) != 150 || closing.Int(attrChain) != 3 {
+		t.Errorf("%v %v", closing, late)
+	}
+	stub := StubItem(ref, tip, 9)
+	broken := store.Item{store.AttrPK: store.S(ref.PK()), store.AttrSK: stub[store.AttrSK], attrKind: store.S("checkpoint")}
+	bodied, large := maps.Clone(closing), maps.Clone(closing)
+	bodied[attrBody], large[attrObject] = store.B([]byte("b")), store.B(make([]byte, 32))
+	for name, tt := range map[string]struct {
+		it                     store.Item
+		stub, closing, damaged bool
+	}{"stub": {stub, true, false, false}, "closing": {closing, false, true, false}, "broken": {broken, false, false, true}, "deleted with a body": {bodied, false, false, false}, "deleted with an object": {large, false, false, false}} {
+		f, ok := EntryOf(ref, tt.it)
+		if !ok || f.Stub != tt.stub || f.Closing != tt.closing || f.Damaged != tt.damaged {
+			t.Errorf("%s: %+v %v", name, f, ok)
+		}
+	}
+	for _, sk := range []string{"head", "j#", "j#3", "j#00000000000000000000", "j#0000000000000000000x"} {
+		if _, ok := EntryOf(ref, store.Item{store.AttrPK: store.S(ref.PK()), store.AttrSK: store.S(sk)}); ok {
+			t.Errorf("%s is an entry", sk)
+		}
+	}
+}
+
+// Whose time is over: not while anything holds it.
+func TestHeadExpired(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		h    Head
+		want bool
+	}{"kept": {Head{}, false}, "before": {Head{ExpiresAt: 11}, false}, "at": {Head{ExpiresAt: 10}, true}, "held": {Head{ExpiresAt: 10, Holds: []string{"h"}}, false}, "held by its thread": {Head{ExpiresAt: 10, Bound: []string{"h"}}, false}} {
+		if tt.h.Expired(10) != tt.want {
+			t.Errorf("%s: %v", name, !tt.want)
 		}
 	}
 }

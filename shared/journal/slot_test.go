@@ -141,6 +141,21 @@ func TestSlots(t *testing.T) {
 	}
 	_, err = j.Contradict(ctx, ref, slot(execution.OutcomeFailed, 4), []byte{1}, FillOptions{}) // another generation's slot
 	wantCode(t, err, execution.Deleted)
+	_, err = j.Contradict(ctx, ref, slot(execution.OutcomeFailed, 4), []byte{1}, FillOptions{Callback: []byte("a")})
+	wantCode(t, err, execution.Deleted)
+	use := func(n int, content string) error {
+		_, err := w.engine.Table(memory.Main).Transact(ctx, store.Transact{Token: fmt.Sprint("use", n, content), Writes: []store.Write{UseCallback(ref, op, n, []byte(content))}})
+		return err
+	}
+	for _, u := range []struct {
+		n       int
+		content string
+		ok      bool
+	}{{4, "a", false}, {5, "b", false}, {5, "a", true}, {1, "a", true}, {1, "b", false}, {10, "a", true}, {10, "a", true}} {
+		if err := use(u.n, u.content); (err == nil) != u.ok {
+			t.Errorf("the callback of %d for %s: %v", u.n, u.content, err)
+		}
+	}
 	_, err = j.Contradict(ctx, ref, slot(execution.OutcomeFailed, 5), []byte{1}, FillOptions{Callback: []byte("b")})
 	wantCode(t, err, execution.RequestMismatch)
 	// Too late a validation is refused.
@@ -155,4 +170,65 @@ func TestSlots(t *testing.T) {
 	w.faults(memory.Fault{On: "batch", Effect: "unprocessed", Count: 20})
 	_, err = j.GetSlots(ctx, ref, []*execution.Operation{{ID: op, Attempt: 6}})
 	wantCode(t, err, execution.Throttled)
+}
+
+// What the journal settled goes into the slot of the attempt that it settled,
+// and nothing else does.
+func TestKeepOutcome(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	j := w.process()
+	ref := w.create(j, "e", `{}`, "w1").State.Ref
+	past := []execution.PastAttempt{{Attempt: 1, Outcome: execution.OutcomeRejected, Reason: "r1"}, {Attempt: 2, Outcome: execution.OutcomeNotExecuted, Reason: "r2"}}
+	open := &execution.Operation{ID: "0123456789abcdef0123456789abcdef", Attempt: 3, Past: past}
+	final := &execution.Operation{ID: "1123456789abcdef0123456789abcdef", Attempt: 3, Past: past, Outcome: execution.OutcomeFailed}
+	for _, op := range []*execution.Operation{open, final} {
+		for _, n := range []int{1, 2, 3, 4} {
+			if err := j.KeepOutcome(ctx, ref, op, n, 5, w.engine.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := j.ReadSlots(ctx, ref, op.ID)
+		want := map[int]execution.Outcome{1: execution.OutcomeRejected, 2: execution.OutcomeNotExecuted}
+		if op.Final() {
+			want[3] = execution.OutcomeFailed
+		}
+		if err != nil || len(got) != len(want) {
+			t.Fatalf("%v %v", got, err)
+		}
+		for n, o := range want {
+			if s := got[n]; s.Outcome != o || n < 3 && s.Reason != fmt.Sprint("r", n) {
+				t.Errorf("attempt %d: %+v", n, s)
+			}
+		}
+	}
+}
+
+// Results that the ledger keeps as artifacts, contradictions included; those of
+// another generation are not this one's.
+func TestResultRefs(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	j := w.process()
+	ref := w.create(j, "e", `{}`, "w1").State.Ref
+	slot := func(n int, o execution.Outcome, digest string) *Slot {
+		return &Slot{Operation: "0123456789abcdef0123456789abcdef", Attempt: n, Generation: ref.Generation, Outcome: o, At: 5, ResultRef: &execution.Artifact{Digest: digest}}
+	}
+	if _, _, err := j.FillSlot(ctx, ref, slot(1, execution.OutcomeSucceeded, "first"), FillOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Contradict(ctx, ref, slot(1, execution.OutcomeFailed, "other"), []byte{1}, FillOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	old := slot(2, execution.OutcomeSucceeded, "old")
+	old.Generation--
+	if _, _, err := j.FillSlot(ctx, ref, old, FillOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := j.ResultRefs(ctx, ref)
+	if _, a := got["first"]; err != nil || len(got) != 2 || !a {
+		t.Errorf("%v %v", got, err)
+	}
 }
