@@ -9,6 +9,10 @@ GOTESTSUM   := gotest.tools/gotestsum@v1.13.0
 FUZZTIME    ?= 20s
 PROVE       ?= 10m
 MUTATE      ?=
+SOAK        ?= 5m
+RATE        ?= 1
+N           ?= 100000
+SEED        ?= 0
 PKG         ?= ./...
 
 .PHONY: help
@@ -87,3 +91,7 @@ prove: ## simulation and linearizability for PROVE (10m): schedules with faults,
 .PHONY: mutate
 mutate: ## take each guarding condition away: a test must notice (MUTATE='-only claim' for some)
 	go run ./internal/mutate $(MUTATE)
+
+.PHONY: soak
+soak: ## load with kills and broken connections on the local engine for SOAK (5m), RATE a second, N at most
+	scripts/soak.sh -for $(SOAK) -rate $(RATE) -n $(N) -seed $(SEED)

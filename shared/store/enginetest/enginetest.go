@@ -11,6 +11,7 @@ package enginetest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -68,14 +69,17 @@ func Tenant(t testing.TB) string {
 	return fmt.Sprintf("t%d", tenants.Add(1))
 }
 
-func prepare() (*Engine, error) {
-	endpoint := os.Getenv(Var)
+func prepare() (*Engine, error) { return Prepare(os.Getenv(Var)) }
+
+// Prepare makes an account of its own on the engine at endpoint, with tables,
+// bucket and key; an endpoint that is not on loopback is refused.
+func Prepare(endpoint string) (*Engine, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Var, err)
+		return nil, fmt.Errorf("the engine's endpoint: %w", err)
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("%s is not a loopback address", Var) // tests never touch a real account
+		return nil, errors.New("the engine's endpoint is not a loopback address") // tests never touch a real account
 	}
 	account, err := randomAccount()
 	if err != nil {
