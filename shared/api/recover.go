@@ -197,3 +197,14 @@ type SweepReply struct {
 	Removed    int64     `json:"removed"`
 	Failures   []Failure `json:"failures"`
 }
+
+// BatchReply answers a batch of stream records: those that are to be delivered
+// again, none when empty (Lambda, ReportBatchItemFailures).
+type BatchReply struct {
+	Failures []BatchFailure `json:"batchItemFailures"`
+}
+
+// BatchFailure is one record by its exact sequence number.
+type BatchFailure struct {
+	Item string `json:"itemIdentifier"`
+}

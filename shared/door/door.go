@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"runtime/debug"
 	"strings"
@@ -42,10 +43,10 @@ type Options struct {
 	Check func(ctx context.Context, req any) error
 	// Done is told how each request ended; err nil: well. nil: nobody.
 	Done func(ctx context.Context, action string, err error)
-	// Event looks at payloads that are no requests (stream batches, schedules):
-	// handled false: it is a request after all. It is never asked when a tenant's
-	// alias was invoked. nil: there are none.
-	Event func(ctx context.Context, payload []byte) (reply []byte, handled bool, err error)
+	// Stream takes batches of the main table's stream, Sweep the schedule's event.
+	// Neither is asked when a tenant's alias was invoked. nil: there are none.
+	Stream func(ctx context.Context, records []json.RawMessage) api.BatchReply
+	Sweep  func(ctx context.Context, r *api.SweepRequest) (*api.SweepReply, error)
 }
 
 // Invoke makes the handler of a function. An action of the function that is not
@@ -92,8 +93,8 @@ func (d *door) guarded(ctx context.Context, payload []byte) (action string, repl
 		reply, err = nil, execution.Errorf(execution.Internal, "internal error")
 	}()
 	alias, bound := TenantAlias(ctx)
-	if d.Event != nil && !bound {
-		if reply, handled, err := d.Event(ctx, payload); handled {
+	if !bound {
+		if reply, handled, err := d.event(ctx, payload); handled {
 			return "event", reply, err
 		}
 	}

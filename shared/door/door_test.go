@@ -53,12 +53,19 @@ func TestDoor(t *testing.T) {
 	events := 0
 	h := door.Invoke(api.Recover, door.Verbs{"halt": door.Verb(answer)}, door.Options{
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Event: func(_ context.Context, p []byte) ([]byte, bool, error) {
-			if strings.Contains(string(p), "Records") {
-				events++
-				return []byte(`{}`), true, nil
+		Stream: func(_ context.Context, records []json.RawMessage) api.BatchReply {
+			events++
+			out := api.BatchReply{Failures: []api.BatchFailure{}}
+			for _, r := range records {
+				out.Failures = append(out.Failures, api.BatchFailure{Item: string(r)})
 			}
-			return nil, false, nil
+			return out
+		},
+		Sweep: func(_ context.Context, r *api.SweepRequest) (*api.SweepReply, error) {
+			if events++; r.Limit != execution.MaxListLimit || r.Tenant != "" {
+				t.Errorf("the schedule's sweep: %+v", r)
+			}
+			return &api.SweepReply{HandedOver: 3}, nil
 		}})
 	for _, c := range []struct {
 		name, qualifier, payload string
@@ -75,8 +82,13 @@ func TestDoor(t *testing.T) {
 		{"a refusal", "", strings.Replace(halt, `"r"`, `"held"`, 1), execution.LeaseHeld, 1, 0},
 		{"an error without a code", "", strings.Replace(halt, `"r"`, `"strange"`, 1), execution.Internal, 1, 0},
 		{"a panic", "", strings.Replace(halt, `"r"`, `"panic"`, 1), execution.Internal, 1, 0},
-		{"an event", "", `{"Records":[]}`, "", 0, 1},
-		{"an event through an alias", "t-a", `{"Records":[]}`, execution.InvalidRequest, 0, 0},
+		{"a batch", "", `{"Records":[]}`, "", 0, 1},
+		{"a batch through an alias", "t-a", `{"Records":[]}`, execution.InvalidRequest, 0, 0},
+		{"the schedule", "", `{"source":"cairn.schedule"}`, "", 0, 1},
+		{"the schedule's default event", "", `{"source":"aws.events","detail-type":"Scheduled Event"}`, "", 0, 1},
+		{"the schedule through an alias", "t-a", `{"source":"cairn.schedule"}`, execution.InvalidRequest, 0, 0},
+		{"another event", "", `{"source":"aws.s3"}`, execution.InvalidRequest, 0, 0},
+		{"a request with a source", "", strings.Replace(halt, "{", `{"source":"cairn.schedule",`, 1), execution.InvalidRequest, 0, 0},
 	} {
 		calls, events = 0, 0
 		reply, err := h(invoked(c.qualifier), []byte(c.payload))
@@ -103,5 +115,35 @@ func TestDoor(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "secret-value") || !strings.Contains(log.String(), "door_test.go") {
 		t.Errorf("log: %s", log.String())
+	}
+}
+
+// What a function does not take is no event there, and what is answered is what
+// Lambda and the schedule expect.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	stream := func(context.Context, []json.RawMessage) api.BatchReply {
+		return api.BatchReply{Failures: []api.BatchFailure{{Item: "7"}}}
+	}
+	sweep := func(context.Context, *api.SweepRequest) (*api.SweepReply, error) {
+		return nil, execution.Errorf(execution.Throttled, "slow")
+	}
+	for name, c := range map[string]struct {
+		options door.Options
+		payload string
+		reply   string
+		code    execution.Code
+	}{
+		"a batch":              {door.Options{Stream: stream}, `{"Records":[{}]}`, `{"batchItemFailures":[{"itemIdentifier":"7"}]}`, ""},
+		"no batches here":      {door.Options{Sweep: sweep}, `{"Records":[{}]}`, "", execution.InvalidRequest},
+		"a sweep that fails":   {door.Options{Sweep: sweep}, `{"source":"aws.scheduler"}`, "", execution.Throttled},
+		"no sweeps here":       {door.Options{Stream: stream}, `{"source":"aws.scheduler"}`, "", execution.InvalidRequest},
+		"records that are not": {door.Options{Stream: stream}, `{"Records":7}`, "", execution.InvalidRequest},
+	} {
+		reply, err := door.Invoke(api.Recover, door.Verbs{}, c.options)(invoked(""), []byte(c.payload))
+		var le messages.InvokeResponse_Error
+		if errors.As(err, &le); string(reply) != c.reply || le.Type != string(c.code) {
+			t.Errorf("%s: %s, %v", name, reply, err)
+		}
 	}
 }

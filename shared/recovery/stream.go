@@ -14,42 +14,6 @@ import (
 	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
-// Event answers payloads that are no requests: batches of the main table's
-// stream and the schedule's event. handled false: it is neither.
-func (s *Service) Event(ctx context.Context, payload []byte) (reply []byte, handled bool, err error) {
-	var e struct {
-		Records *[]json.RawMessage
-		Action  *json.RawMessage `json:"action"`
-		Source  string           `json:"source"`
-	}
-	if json.Unmarshal(payload, &e) != nil || e.Action != nil {
-		return nil, false, nil
-	}
-	switch {
-	case e.Records != nil:
-		reply, err = json.Marshal(s.Stream(ctx, *e.Records))
-		return reply, true, err
-	case e.Source == "cairn.schedule" || e.Source == "aws.events" || e.Source == "aws.scheduler":
-		out, err := s.Sweep(ctx, &api.SweepRequest{Limit: execution.MaxListLimit})
-		if err != nil {
-			return nil, true, err
-		}
-		reply, err = api.EncodeReply(out)
-		return reply, true, err
-	}
-	return nil, false, nil
-}
-
-// BatchReply names the record from which a batch is to be delivered again.
-type BatchReply struct {
-	Failures []BatchFailure `json:"batchItemFailures"`
-}
-
-// BatchFailure is one record by its exact sequence number.
-type BatchFailure struct {
-	Item string `json:"itemIdentifier"`
-}
-
 // Stream handles a batch of stream records in order. It stops at the first one
 // that fails and names it, so that nothing after it is done twice; Lambda
 // delivers the batch from there again, and gives up on a record that keeps
@@ -58,8 +22,8 @@ type BatchFailure struct {
 //
 // An execution is looked at once per batch: the first look sees what all of the
 // batch's records tell of.
-func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchReply {
-	out := BatchReply{Failures: []BatchFailure{}}
+func (s *Service) Stream(ctx context.Context, records []json.RawMessage) api.BatchReply {
+	out := api.BatchReply{Failures: []api.BatchFailure{}}
 	looked := map[string]bool{}
 	for _, raw := range records {
 		r, ok := parseRecord(raw)
@@ -68,7 +32,7 @@ func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchRe
 			if r.sequence == "" {
 				continue // nothing to name it by, and the sweep finds what it rang for
 			}
-			out.Failures = append(out.Failures, BatchFailure{r.sequence})
+			out.Failures = append(out.Failures, api.BatchFailure{Item: r.sequence})
 			return out
 		}
 		t, e, rings := r.rings()
@@ -77,7 +41,7 @@ func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchRe
 		}
 		looked[execution.PartitionKey(t, e)] = true
 		if _, err := s.look(ctx, t, e); err != nil && s.stillDue(ctx, t, e) {
-			out.Failures = append(out.Failures, BatchFailure{r.sequence})
+			out.Failures = append(out.Failures, api.BatchFailure{Item: r.sequence})
 			return out
 		}
 	}

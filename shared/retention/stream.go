@@ -28,42 +28,6 @@ func parseRecord(raw []byte) (*record, error) {
 	return r, json.Unmarshal(raw, r)
 }
 
-// Event answers payloads that are no requests: batches of the main table's
-// stream and the schedule's event. handled false: it is neither.
-func (s *Service) Event(ctx context.Context, payload []byte) (reply []byte, handled bool, err error) {
-	var e struct {
-		Records *[]json.RawMessage
-		Action  *json.RawMessage `json:"action"`
-		Source  string           `json:"source"`
-	}
-	if json.Unmarshal(payload, &e) != nil || e.Action != nil {
-		return nil, false, nil
-	}
-	switch {
-	case e.Records != nil:
-		reply, err = json.Marshal(s.Stream(ctx, *e.Records))
-		return reply, true, err
-	case e.Source == "cairn.schedule" || e.Source == "aws.events" || e.Source == "aws.scheduler":
-		out, err := s.Sweep(ctx, &api.SweepRequest{Limit: execution.MaxListLimit})
-		if err != nil {
-			return nil, true, err
-		}
-		reply, err = api.EncodeReply(out)
-		return reply, true, err
-	}
-	return nil, false, nil
-}
-
-// BatchReply names the records that are to be delivered again.
-type BatchReply struct {
-	Failures []BatchFailure `json:"batchItemFailures"`
-}
-
-// BatchFailure is one record by its exact sequence number.
-type BatchFailure struct {
-	Item string `json:"itemIdentifier"`
-}
-
 // Stream handles a batch of the main table's stream records and answers the
 // sequence numbers of those that failed; the mapping delivers from the lowest on
 // again. A timer's record only rings: what is due is read from the head, so a
@@ -72,8 +36,8 @@ type BatchFailure struct {
 //
 // A record without a sequence number cannot be named and is passed over: the
 // sweep finds what it rang for.
-func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchReply {
-	out := BatchReply{Failures: []BatchFailure{}}
+func (s *Service) Stream(ctx context.Context, records []json.RawMessage) api.BatchReply {
+	out := api.BatchReply{Failures: []api.BatchFailure{}}
 	blocked := map[string]bool{} // partitions with a failed record: their order is kept
 	for _, raw := range records {
 		r, err := parseRecord(raw)
@@ -83,12 +47,12 @@ func (s *Service) Stream(ctx context.Context, records []json.RawMessage) BatchRe
 		}
 		pk, sk, ok := r.key()
 		if err != nil || !ok || blocked[pk] {
-			out.Failures = append(out.Failures, BatchFailure{r.Change.SequenceNumber})
+			out.Failures = append(out.Failures, api.BatchFailure{Item: r.Change.SequenceNumber})
 			continue
 		}
 		if err := s.ring(ctx, r, pk, sk); err != nil {
 			blocked[pk] = true
-			out.Failures = append(out.Failures, BatchFailure{r.Change.SequenceNumber})
+			out.Failures = append(out.Failures, api.BatchFailure{Item: r.Change.SequenceNumber})
 			e := execution.AsError(err)
 			if s.Log != nil {
 				s.Log.WarnContext(ctx, "a stream record failed", "item", sk, "code", string(e.Code), "message", e.Message)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
@@ -232,8 +233,8 @@ func TestOrphans(t *testing.T) {
 	stage("c")
 	n := len(of(w.objects(), "bank2/e/"))
 	w.advance(26 * time.Hour)
-	if _, handled, err := w.Retention.Event(t.Context(), []byte(`{"source":"cairn.schedule"}`)); !handled || err != nil {
-		t.Fatal(handled, err)
+	if _, err := w.Retention.Sweep(t.Context(), &api.SweepRequest{Limit: execution.MaxListLimit}); err != nil {
+		t.Fatal(err)
 	}
 	if got := len(of(w.objects(), "bank2/e/")); got != n-1 {
 		t.Errorf("after the schedule's sweep: %d objects of %d", got, n)

@@ -6,9 +6,9 @@ import (
 	"github.com/cairnstate/cairn/shared/recovery"
 )
 
-// New makes the handler over the service. o.Event is set here.
+// New makes the handler over the service. o.Stream and o.Sweep are set here.
 func New(s *recovery.Service, o door.Options) door.Handler {
-	o.Event = s.Event
+	o.Stream, o.Sweep = s.Stream, s.Sweep
 	return door.Invoke(api.Recover, door.Verbs{
 		"claim":     door.Verb(s.Claim),
 		"renew":     door.Verb(s.Renew),

@@ -6,9 +6,9 @@ import (
 	"github.com/cairnstate/cairn/shared/retention"
 )
 
-// New makes the handler over the service. o.Event is set here.
+// New makes the handler over the service. o.Stream and o.Sweep are set here.
 func New(s *retention.Service, o door.Options) door.Handler {
-	o.Event = s.Event
+	o.Stream, o.Sweep = s.Stream, s.Sweep
 	return door.Invoke(api.Retention, door.Verbs{
 		"set_policy":   door.Verb(s.SetPolicy),
 		"get_policy":   door.Verb(s.GetPolicy),

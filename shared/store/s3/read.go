@@ -45,7 +45,7 @@ func (b *Bucket) Get(ctx context.Context, in store.GetObject) (io.ReadCloser, st
 	}
 	info := store.ObjectInfo{
 		Key: in.Key, VersionID: aws.ToString(out.VersionId), ETag: aws.ToString(out.ETag),
-		Bytes: wholeSize(aws.ToInt64(out.ContentLength), aws.ToString(out.ContentRange)),
+		Bytes:        wholeSize(aws.ToInt64(out.ContentLength), aws.ToString(out.ContentRange)),
 		LastModified: toTime(out.LastModified), MediaType: aws.ToString(out.ContentType),
 		StorageClass: string(out.StorageClass), Encryption: string(out.ServerSideEncryption), Metadata: out.Metadata,
 	}
