@@ -2,6 +2,7 @@ package retention_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
 )
 
@@ -86,7 +88,7 @@ func TestDeleteReachesEverything(t *testing.T) {
 	}
 	left := of(w.items(), "bank#e/")
 	for _, k := range left {
-		if !strings.HasPrefix(k, "bank#e/receipt#") && !strings.HasPrefix(k, "bank#e/j#") {
+		if !strings.HasPrefix(k, "bank#e/receipt#") && !strings.HasPrefix(k, "bank#e/j#") && !strings.HasPrefix(k, "bank#e/op#") {
 			t.Errorf("left: %s", k)
 		}
 	}
@@ -150,6 +152,45 @@ func TestDeleteReachesEverything(t *testing.T) {
 		t.Errorf("get after the receipt's time: %s", c)
 	}
 	w.create("e", nil)
+}
+
+// TestDeletionKeepsFilledSlotsTaken: a tool's transaction that was on its way when
+// another attempt was made and the execution was deleted must not commit.
+func TestDeletionKeepsFilledSlotsTaken(t *testing.T) {
+	t.Parallel()
+	for _, old := range []bool{false, true} {
+		w := populated(t, old)
+		gone := ref(w, "e")
+		slots := of(w.items(), "bank#e/op#")
+		if len(slots) != 1 {
+			t.Fatalf("slots: %v", slots)
+		}
+		op, _, _ := strings.Cut(strings.TrimPrefix(slots[0], "bank#e/op#"), "#")
+		late, err := journal.FillWrite(t.Context(), w.Sealer, gone, &journal.Slot{Operation: execution.OperationID(op), Attempt: 1, Generation: gone.Generation, Outcome: execution.OutcomeSucceeded, At: 1, ProviderRef: "late"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.ok("retention", "delete", fields{"execution": "e", "reason": "asked for"})
+		left := of(w.items(), "bank#e/op#")
+		if old != (len(left) == 0) {
+			t.Errorf("old %v: left %v", old, left)
+		}
+		if old {
+			continue
+		}
+		if it := w.items()[slots[0]]; strings.Contains(it, "succeeded") || strings.Contains(it, journal.SlotBody+":") {
+			t.Errorf("the stub says %s", it)
+		}
+		var refused *store.ConditionFailed
+		if _, _, err := w.engine.Table(memory.Main).Update(t.Context(), *late); !errors.As(err, &refused) {
+			t.Errorf("a late tool: %v", err)
+		}
+		w.advance(time.Hour)
+		w.settle()
+		if left := of(w.items(), "bank#e/op#"); len(left) > 0 {
+			t.Errorf("after the final sweep: %v", left)
+		}
+	}
 }
 
 // outcome is what a disturbed run must share with an undisturbed one.

@@ -109,7 +109,7 @@ func (s *Service) items(ctx context.Context, ref execution.Ref, last, now int64,
 			if err := s.deleteOwn(ctx, ref, p.own); err != nil {
 				return err
 			}
-			if err := s.stub(ctx, ref, p.young); err != nil {
+			if err := s.stub(ctx, ref, p.young, p.slots, now); err != nil {
 				return err
 			}
 			if page.Next == nil {
@@ -131,9 +131,10 @@ type doomed struct {
 	free  []store.Key          // keys that only this generation can have
 	own   []store.Key          // to be removed on condition of the generation
 	young []journal.EntryFacts // entries whose slots must stay taken
+	slots []journal.SlotFacts  // of the ledger, which must stay taken
 }
 
-func (d *doomed) len() int { return len(d.free) + len(d.own) + len(d.young) }
+func (d *doomed) len() int { return len(d.free) + len(d.own) + len(d.young) + len(d.slots) }
 
 // takeApart sorts the items of a page. Entries above the closing entry, items of
 // another generation, the head, receipts and (but for the final sweep) stubs are
@@ -156,8 +157,13 @@ func takeApart(ref execution.Ref, items []store.Item, last, now int64, final boo
 				d.free = append(d.free, it.Key())
 			}
 		case journal.SlotPrefix:
-			// An operation's id is made from the generation it belongs to.
-			if it.Int(journal.SlotGeneration) == ref.Generation {
+			// An operation's id is made from the generation it belongs to, or from that of
+			// the execution that this one carries on.
+			switch f := journal.SlotOf(it); {
+			case f.Generation != ref.Generation || f.Stub && !final:
+			case !final && f.Filled && (f.At == 0 || now-f.At < execution.StubSafety.Milliseconds()):
+				d.slots = append(d.slots, f)
+			default:
 				d.free = append(d.free, it.Key())
 			}
 		case journal.SignalPrefix:
@@ -193,20 +199,25 @@ func (s *Service) deleteOwn(ctx context.Context, ref execution.Ref, keys []store
 	return nil
 }
 
-// stub replaces young entries, up to a transaction's worth at a time. The
-// condition is the generation, so two deleters at once, or one that wakes up
+// stub replaces young entries and slots, up to a transaction's worth at a time.
+// The condition is the generation, so two deleters at once, or one that wakes up
 // late, change nothing that is not theirs.
 //
 // Lost, or somebody else was faster: the next pass finds what is left.
-func (s *Service) stub(ctx context.Context, ref execution.Ref, young []journal.EntryFacts) error {
-	for len(young) > 0 {
-		n := min(len(young), store.MaxTransactItems)
-		in := store.Transact{}
-		for _, f := range young[:n] {
-			ttl := journal.EpochSeconds(f.At + execution.StubSafety.Milliseconds() + hour)
-			in.Writes = append(in.Writes, store.Write{Put: &store.Put{Item: journal.StubItem(ref, f, ttl), Cond: journal.EntryGeneration(f.Generation)}})
-		}
-		young = young[n:]
+func (s *Service) stub(ctx context.Context, ref execution.Ref, young []journal.EntryFacts, slots []journal.SlotFacts, now int64) error {
+	var puts []store.Write
+	for _, f := range young {
+		ttl := journal.EpochSeconds(f.At + execution.StubSafety.Milliseconds() + hour)
+		puts = append(puts, store.Write{Put: &store.Put{Item: journal.StubItem(ref, f, ttl), Cond: journal.EntryGeneration(f.Generation)}})
+	}
+	for _, f := range slots {
+		ttl := journal.EpochSeconds(now + execution.StubSafety.Milliseconds() + hour)
+		puts = append(puts, store.Write{Put: &store.Put{Item: journal.SlotStub(f, ttl), Cond: store.Eq(journal.SlotGeneration, store.N(f.Generation))}})
+	}
+	for len(puts) > 0 {
+		n := min(len(puts), store.MaxTransactItems)
+		in := store.Transact{Writes: puts[:n]}
+		puts = puts[n:]
 		if err := s.transact(ctx, ref, in); err != nil && !refused(err) {
 			return err
 		}
