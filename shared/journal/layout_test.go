@@ -153,7 +153,7 @@ func TestEntryOf(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, f, ok)
 		}
 	}
-	for _, sk := range []string{"head", "j#", "j#3", "j#00000000000000000000", "j#0000000000000000000x"} {
+	for _, sk := range []string{"head", "j#", "j#3", "j#00000000000000000000", "j#0000000000000000000x", "k#00000000000000000003"} {
 		if _, ok := EntryOf(ref, store.Item{store.AttrPK: store.S(ref.PK()), store.AttrSK: store.S(sk)}); ok {
 			t.Errorf("%s is an entry", sk)
 		}
