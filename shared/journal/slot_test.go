@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -230,5 +231,59 @@ func TestResultRefs(t *testing.T) {
 	got, err := j.ResultRefs(ctx, ref)
 	if _, a := got["first"]; err != nil || len(got) != 2 || !a {
 		t.Errorf("%v %v", got, err)
+	}
+}
+
+// A slot is closed only where nothing was begun, in each of these by itself.
+func TestFillOnlyEmpty(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	j := w.process()
+	ref := w.create(j, "e", `{}`, "w1").State.Ref
+	for i, tt := range []struct {
+		name   string
+		there  map[string]store.Value
+		filled bool
+		code   execution.Code
+	}{
+		{"nothing", nil, true, ""},
+		{"a callback only", map[string]store.Value{SlotCallback: store.B([]byte("c"))}, true, ""},
+		{"started", map[string]store.Value{SlotStarted: store.N(3)}, false, ""},
+		{"a nonce", map[string]store.Value{SlotNonce: store.B([]byte("n"))}, false, ""},
+		{"another generation's", map[string]store.Value{SlotGeneration: store.N(5)}, false, execution.Deleted},
+	} {
+		s := &Slot{Operation: "0123456789abcdef0123456789abcdef", Attempt: i + 1, Generation: ref.Generation, Outcome: execution.OutcomeNotExecuted, At: 5}
+		if tt.there != nil {
+			k := SlotKey(ref.PK(), s.Operation, s.Attempt)
+			it := store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), SlotGeneration: store.N(ref.Generation)}
+			maps.Copy(it, tt.there)
+			w.put(it)
+		}
+		if _, filled, err := j.FillSlot(context.Background(), ref, s, FillOptions{OnlyEmpty: true}); filled != tt.filled || execution.CodeOf(err) != tt.code {
+			t.Errorf("%s: filled %v, %v", tt.name, filled, err)
+		}
+	}
+}
+
+// When two slots say the same: outcome aside, reference and result.
+func TestSameResult(t *testing.T) {
+	t.Parallel()
+	ref := func(d string) *execution.Artifact { return &execution.Artifact{Digest: d} }
+	for name, tt := range map[string]struct {
+		a, b Slot
+		want bool
+	}{
+		"nothing":             {Slot{}, Slot{}, true},
+		"references":          {Slot{ProviderRef: "p"}, Slot{ProviderRef: "q"}, false},
+		"results":             {Slot{Result: value(`{"a":1}`)}, Slot{Result: value(`{"a":1}`)}, true},
+		"other results":       {Slot{Result: value(`1`)}, Slot{Result: value(`2`)}, false},
+		"one result":          {Slot{Result: value(`1`)}, Slot{}, false},
+		"large results":       {Slot{ResultRef: ref("a")}, Slot{ResultRef: ref("a")}, true},
+		"other large results": {Slot{ResultRef: ref("a")}, Slot{ResultRef: ref("b")}, false},
+		"one large result":    {Slot{ResultRef: ref("a")}, Slot{}, false},
+	} {
+		if sameResult(&tt.a, &tt.b) != tt.want || sameResult(&tt.b, &tt.a) != tt.want {
+			t.Errorf("%s: %v", name, !tt.want)
+		}
 	}
 }

@@ -354,3 +354,116 @@ func TestUnknownStaysUnknown(t *testing.T) {
 		t.Errorf("%d entries", n)
 	}
 }
+
+// Two items are one write only with the same sealed bytes in the same life.
+func TestSameBody(t *testing.T) {
+	t.Parallel()
+	item := func(generation int64, body, object string) store.Item {
+		it := store.Item{attrGeneration: store.N(generation)}
+		if body != "" {
+			it[attrBody] = store.B([]byte(body))
+		}
+		if object != "" {
+			it[attrObject] = store.B([]byte(object))
+		}
+		return it
+	}
+	for name, tt := range map[string]struct {
+		a, b store.Item
+		want bool
+	}{
+		"nothing there":           {nil, item(1, "b", ""), false},
+		"the same":                {item(1, "b", ""), item(1, "b", ""), true},
+		"another body":            {item(1, "c", ""), item(1, "b", ""), false},
+		"another life":            {item(2, "b", ""), item(1, "b", ""), false},
+		"the same object":         {item(1, "", "o"), item(1, "", "o"), true},
+		"another object":          {item(1, "", "p"), item(1, "", "o"), false},
+		"a body for an object":    {item(1, "o", ""), item(1, "", "o"), false},
+		"nothing like an object":  {item(1, "", ""), item(1, "", "o"), false},
+		"an object for its bytes": {item(1, "", "b"), item(1, "b", ""), false},
+	} {
+		if sameBody(tt.a, tt.b) != tt.want {
+			t.Errorf("%s: %v", name, !tt.want)
+		}
+	}
+}
+
+// A head that is gone or closed by the time of the write says so.
+func TestHeadGoneUnderAWrite(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[execution.Code]func(w *world){
+		execution.NotFound: func(w *world) { w.remove("acme#e", SKHead) },
+		execution.Deleted:  func(w *world) { w.head("acme#e", func(it store.Item) { it[HeadStatus] = store.S("deleting") }) },
+	} {
+		w := newWorld(t)
+		h := w.create(w.process(), "e", `{}`, "w1")
+		j := w.between("transact", func() { f(w) })
+		c := change(h, "r", `{}`)
+		c.Kind, c.Wait = execution.KindSuspended, &execution.Wait{}
+		_, err := j.step(context.Background(), "e", c)
+		wantCode(t, err, want)
+	}
+}
+
+// Only a conflict tells what changed.
+func TestOnlyConflictsTellChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h := w.create(w.process(), "e", `{}`, "w1")
+	c := change(h, "r", `{}`)
+	c.Fence++
+	_, err := w.process().step(context.Background(), "e", c)
+	wantCode(t, err, execution.LeaseLost)
+	if execution.AsError(err).Facts["changes"] != nil {
+		t.Error(execution.AsError(err).Facts)
+	}
+}
+
+// The newer token of a wait: only while that wait is on.
+func TestRewake(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	j := w.process()
+	h := w.create(j, "e", `{}`, "w1")
+	if token, err := j.WakeToken(ctx, w.open(j, "e")); token != "" || err != nil {
+		t.Errorf("%q %v", token, err)
+	}
+	suspend := func(h *Handle, token string) *Handle {
+		c := change(h, "", `{}`)
+		c.Kind, c.Wait = execution.KindSuspended, &execution.Wait{TaskToken: token}
+		if _, err := j.step(ctx, "e", c); err != nil {
+			t.Fatal(err)
+		}
+		return w.open(j, "e")
+	}
+	token := func(want string) {
+		t.Helper()
+		if got, err := j.WakeToken(ctx, w.open(j, "e")); got != want || err != nil {
+			t.Errorf("%q, want %q: %v", got, want, err)
+		}
+	}
+	h = suspend(h, "old")
+	token("old")
+	for range 2 {
+		if err := j.Rewake(ctx, h, "new"); err != nil {
+			t.Fatal(err)
+		}
+		token("new")
+	}
+	w.faults(memory.Fault{On: "update", Effect: "unavailable", Count: 9})
+	wantCode(t, j.Rewake(ctx, h, "newer"), execution.Unavailable)
+	w.faults()
+	got, err := j.Claim(ctx, tenant, "e", claiming("w2", ""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Rewake(ctx, h, "late"); err != nil || w.items("acme#e")[SKHead].Has(HeadWake) {
+		t.Errorf("a token of a wait that is over: %v", err)
+	}
+	h = suspend(got.Handle, "")
+	if err := j.Rewake(ctx, h, "nobody's"); err != nil {
+		t.Fatal(err)
+	}
+	token("")
+}
