@@ -38,13 +38,22 @@ type known struct {
 	status   execution.Status
 	owner    string
 	holds    int
-	deleted  bool            // closed by a deletion
-	again    bool            // recreated after a deletion
-	asked    bool            // somebody asked for its deletion
-	expires  bool            // may be deleted by a policy
-	policy   bool            // is created under one
-	acks     map[string]ack  // by request
-	signals  map[string]bool // acknowledged: name/key
+	deleted  bool   // closed by a deletion
+	again    bool   // recreated after a deletion
+	asked    bool   // somebody asked for its deletion
+	expires  bool   // may be deleted by a policy
+	policy   string // is created under it
+	made     int64  // the generation that its maker was told
+	subject  string
+	label    string
+	parent   execution.ExecutionID
+	budget   bool
+	spent    map[int64]int64  // by generation, acknowledged
+	maybe    map[int64]int64  // and in requests of which nobody knows
+	accepted map[string]int64 // artifacts that were acknowledged, by digest: the generation
+	times    map[int64]int64  // of entries
+	acks     map[string]ack   // by request
+	signals  map[string]bool  // acknowledged: name/key
 	outcomes map[string]execution.Outcome
 	head     store.Item
 
@@ -61,7 +70,7 @@ func newTruth(w *world) truth {
 func (t *truth) of(e execution.ExecutionID) *known {
 	k := t.known[e]
 	if k == nil {
-		k = &known{acks: map[string]ack{}, signals: map[string]bool{}, outcomes: map[string]execution.Outcome{}}
+		k = &known{acks: map[string]ack{}, signals: map[string]bool{}, outcomes: map[string]execution.Outcome{}, spent: map[int64]int64{}, maybe: map[int64]int64{}, accepted: map[string]int64{}, times: map[int64]int64{}}
 		t.known[e] = k
 		t.order = append(t.order, e)
 	}
@@ -112,6 +121,10 @@ var rings = map[string]bool{"continue": true, "operation": true, "signal": true,
 // tells it, and keeps the records for the stream's functions.
 func (w *world) observe() {
 	for _, r := range w.engine.TakeRecords(0) {
+		w.expired(r)
+		if r.Key.PK == tenant && strings.HasPrefix(r.Key.SK, journal.HoldsetPrefix) {
+			w.holds[r.Key.SK] = r.New[journal.HeadHolds].SS
+		}
 		t, e, ok := execution.ParsePartitionKey(r.Key.PK)
 		if !ok || t != tenant {
 			continue
@@ -127,6 +140,10 @@ func (w *world) observe() {
 			w.truth.entry(e, k, r)
 		case strings.HasPrefix(sk, journal.SlotPrefix) && !strings.Contains(sk, "#x#"):
 			w.truth.slot(e, k, r)
+		case strings.HasPrefix(sk, journal.SignalPrefix):
+			if r.New == nil && r.Old.Has("b") && !k.closed() {
+				w.fail("the signal %s of %s went before it was taken in", sk, e)
+			}
 		case strings.HasPrefix(sk, journal.TimerPrefix):
 			if r.New == nil || w.rng.IntN(10) == 0 {
 				w.records = append(w.records, r)
@@ -156,10 +173,16 @@ func (t *truth) head(e execution.ExecutionID, k *known, r memory.Record) {
 		t.w.fail("the fence of %s goes back from %d to %d", e, k.fence, fence)
 	}
 	if gen != k.gen && k.gen != 0 {
-		k.deleted, k.fence, k.again, k.policy, k.status = false, 0, true, false, ""
+		k.deleted, k.fence, k.again, k.status = false, 0, true, ""
 	}
-	if status == execution.StatusDeleting && k.status != execution.StatusDeleting && r.Old != nil && len(r.Old[journal.HeadHolds].SS) > 0 {
+	if status == execution.StatusDeleting && k.status != execution.StatusDeleting && t.held(r.Old) {
 		t.w.fail("%s was closed while held", e)
+	}
+	if r.New.Int(journal.HeadFloor) > r.Old.Int(journal.HeadFloor) && r.Old != nil && gen == k.gen && t.held(r.Old) {
+		t.w.fail("the floor of %s was raised while it was held", e)
+	}
+	if status != k.status {
+		t.w.tally["status "+string(status)]++
 	}
 	if k.status == execution.StatusDeleting && status != k.status && gen == k.gen {
 		t.w.fail("%s is %s after it was closed", e, status)
@@ -185,7 +208,10 @@ func (t *truth) entry(e execution.ExecutionID, k *known, r memory.Record) {
 	v, _ := journal.EntryVersion(r.Key.SK)
 	switch {
 	case r.New == nil:
-		return // removed by a deletion, or pruned: settle looks at what is left
+		if r.Old.Str("k") != journal.KindStub && r.Old.Int("g") == k.gen {
+			t.pruned(e, k, v)
+		}
+		return
 	case r.New.Str("k") == journal.KindStub:
 		if k.status != execution.StatusDeleting && !k.deleted {
 			t.w.fail("entry %d of %s became a stub while it was %s", v, e, k.status)
@@ -204,7 +230,61 @@ func (t *truth) entry(e execution.ExecutionID, k *known, r memory.Record) {
 	case gen == k.entryGen && fence < k.entryFence && r.New.Str("k") != string(execution.KindDeleted): // nothing follows that one
 		t.w.fail("entry %d (%s) of %s under fence %d after %d", v, r.New.Str("k"), e, fence, k.entryFence)
 	}
-	k.tip, k.entryGen, k.entryFence = v, gen, fence
+	k.tip, k.entryGen, k.entryFence, k.times[v] = v, gen, fence, r.New.Int("t")
+	t.w.tally["entry "+r.New.Str("k")]++
+}
+
+// closed: a deletion has begun; anything of it may go.
+func (k *known) closed() bool { return k.deleted || k.status == execution.StatusDeleting }
+
+// held: a hold is in force on an execution, its thread or a subject.
+func (t *truth) held(head store.Item) bool {
+	if len(head[journal.HeadHolds].SS) > 0 {
+		return true
+	}
+	if th := head.Str(journal.HeadThread); th != "" && len(t.w.holds[journal.ThreadHoldset(tenant, execution.ThreadID(th)).SK]) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(head[journal.HeadSubjects].SS, func(token string) bool { return len(t.w.holds[journal.SubjectHoldset(tenant, token).SK]) > 0 })
+}
+
+// pruned holds: of an execution that lives an entry goes only when the archive
+// holds it or the floor is above it, and when its successor is a day old.
+func (t *truth) pruned(e execution.ExecutionID, k *known, v int64) {
+	if k.closed() {
+		return
+	}
+	switch next := k.times[v+1]; {
+	case v >= max(k.head.Int(journal.HeadFloor), k.head.Int("bundled")+1):
+		t.w.fail("entry %d of %s went, and its floor is %d", v, e, k.head.Int(journal.HeadFloor))
+	case next == 0 || t.w.engine.Now().UnixMilli() < next+execution.PruneSafety.Milliseconds():
+		t.w.fail("entry %d of %s went before its successor was old enough", v, e)
+	}
+	t.w.tally["removal entry"]++
+}
+
+// expired holds: only what may go is taken by its time to live, and not before.
+func (w *world) expired(r memory.Record) {
+	if !r.ByTTL {
+		return
+	}
+	kind, _, _ := strings.Cut(r.Key.SK, "#")
+	w.tally["removal ttl of "+kind]++
+	stub := r.Old.Str("k") == journal.KindStub || r.Old.Str(journal.SlotOutcome) == "deleted"
+	if r.Old.Int(store.AttrTTL) > w.engine.Now().Unix() || kind != "timer" && kind != "sig" && !stub {
+		w.fail("the time to live took %s of %s", r.Key.SK, r.Key.PK)
+	}
+}
+
+// wanted: somebody or something may have it deleted: itself, its subject or
+// label, or what it descends from.
+func (t *truth) wanted(k *known) bool {
+	for ; k != nil; k = t.known[k.parent] {
+		if k.asked || k.expires || t.w.asked[k.subject] || t.w.asked[k.label] || t.w.purged {
+			return true
+		}
+	}
+	return false
 }
 
 // slot holds: the first final outcome stands.
@@ -216,6 +296,9 @@ func (t *truth) slot(e execution.ExecutionID, k *known, r memory.Record) {
 		return
 	}
 	was, is := execution.Outcome(r.Old.Str(journal.SlotOutcome)), execution.Outcome(r.New.Str(journal.SlotOutcome))
+	if is == "deleted" && k.closed() {
+		return // a stub
+	}
 	if was.Final() && is != was && r.Old.Int(journal.SlotGeneration) == r.New.Int(journal.SlotGeneration) {
 		t.w.fail("the slot %s of %s changes from %s to %s", r.Key.SK, e, was, is)
 	}
@@ -259,8 +342,11 @@ func (w *world) settle() {
 			continue
 		}
 		if k.deleted || k.status == execution.StatusDeleting {
-			if !k.asked && !k.expires {
+			if !w.truth.wanted(k) {
 				w.fail("%s was deleted, and nobody asked for it", e)
+			}
+			if k.deleted {
+				w.leftovers(e)
 			}
 			continue
 		}
@@ -313,7 +399,7 @@ func (w *world) settleOne(ctx context.Context, p *process, e execution.Execution
 	if view.Version != k.tip || h.State.Version != k.tip {
 		w.fail("%s stands at %d, get says %d", e, k.tip, view.Version)
 	}
-	page, err := j.Entries(ctx, h.State.Ref, max(1, h.Head.Floor), 0, false, 10_000)
+	page, err := j.History(ctx, h, 0, false, 10_000)
 	if err != nil {
 		w.fail("entries of %s: %v", e, err)
 		return
@@ -345,6 +431,7 @@ func (w *world) settleOne(ctx context.Context, p *process, e execution.Execution
 		}
 	}
 	w.settleState(ctx, p, e, k, h)
+	w.settleKept(ctx, p, e, k, h)
 }
 
 func (w *world) settleState(ctx context.Context, p *process, e execution.ExecutionID, k *known, h *journal.Handle) {

@@ -8,7 +8,12 @@
 // scheduler picks it, so that one seed is one schedule, the same in every run.
 // Calls are lost, land without an answer, land minutes later, are throttled or
 // answered stale; processes die before or after a call, or freeze beyond every
-// lease; stream records come late, twice, out of order or never.
+// lease, in some worlds for days; keys are away for a while; stream records come
+// late, twice, out of order or never; the time to live takes items up to three
+// days late, in no order. Meanwhile executions are held, archived, restored,
+// deleted one by one, by subject or by label, and recreated; policies change;
+// artifacts are staged, accepted and swept; budgets run out; keys are rotated; and
+// at the end of some worlds the tenant is purged while others still write.
 //
 // Rules are checked on every change of the store and of the business system
 // (check_test.go), the rest when all faults have ended and time has passed:
@@ -18,5 +23,6 @@
 //
 //	go test ./internal/simulation -run TestSeed -seed N -v
 //
-// `make prove` runs many seeds; a slice of them runs with the other tests.
+// `make prove` runs many seeds and says what happened in them; a slice of them
+// runs with the other tests.
 package simulation

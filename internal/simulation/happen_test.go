@@ -17,12 +17,7 @@ func (w *world) begin() {
 	w.spawn("deployer", func(a *actor) {
 		a.deploy("main", 1)
 		a.deploy("child", 1)
-		one, ten := int64(1), int64(10)
-		policy := &api.SetPolicyRequest{Common: a.common(a.fresh()), Policy: api.Policy{Name: "short", CompletedDays: &one, FailedDays: &ten, CancelledDays: &ten}}
-		api.Identify(policy)
-		_, _ = retry(a, "set_policy", func(ctx context.Context, s *wiring.Services) (*api.SetPolicyReply, error) {
-			return s.Retention.SetPolicy(ctx, policy)
-		})
+		a.policies()
 	})
 	w.drain()
 	for range w.Executions {
@@ -61,19 +56,33 @@ func (w *world) create() {
 	e := execution.ExecutionID(fmt.Sprint("e", len(w.truth.order)+1))
 	k := w.truth.of(e)
 	k.program = w.newProgram(false)
-	policy := ""
-	if w.rng.IntN(3) == 0 {
-		policy, k.expires, k.policy = "short", true, true
+	k.policy = []string{"", "short", "keep"}[w.rng.IntN(3)]
+	k.expires = k.policy == "short"
+	k.budget = true
+	if w.rng.IntN(2) == 0 {
+		k.subject = fmt.Sprint("s", w.rng.IntN(2))
 	}
-	w.spawn("creator", func(a *actor) { a.create(e, policy, "") })
+	if w.rng.IntN(2) == 0 {
+		k.label = fmt.Sprint("c", w.rng.IntN(2))
+	}
+	w.spawn("creator", func(a *actor) { a.create(e, k.policy, "") })
 }
 
 func (a *actor) create(e execution.ExecutionID, policy, reuse string) {
-	id := "create " + string(e)
+	id, k := "create "+string(e), a.w.truth.of(e)
 	if reuse != "" {
 		id = a.fresh()
 	}
 	req := &api.CreateRequest{Common: a.common(id), Reuse: reuse, Execution: e, Workflow: "main", Thread: "t", Policy: policy, State: parse([]byte(`{"step":0,"log":[],"signals":[]}`))}
+	if k.budget {
+		req.Budgets = map[string]api.BudgetLimit{"b": {Limit: budgetLimit}}
+	}
+	if k.subject != "" {
+		req.Subjects = []string{k.subject}
+	}
+	if k.label != "" {
+		req.Labels = map[string]string{"case": k.label}
+	}
 	api.Identify(req)
 	r, err := retry(a, "create "+short(e), func(ctx context.Context, s *wiring.Services) (*api.CreateReply, error) {
 		return s.Checkpoint.Create(ctx, req)
@@ -81,18 +90,26 @@ func (a *actor) create(e execution.ExecutionID, policy, reuse string) {
 	if err != nil {
 		return
 	}
-	a.w.truth.of(e).acks[req.RequestID] = ack{r.Version, r.Generation}
+	k.acks[req.RequestID] = ack{r.Version, r.Generation}
+	k.made = r.Generation
 	a.w.queue = append(a.w.queue, start{e, 0})
 }
 
 // happen is something that comes from outside: time, records, sweeps, people.
 func (w *world) happen() {
 	any := w.truth.order[w.rng.IntN(len(w.truth.order))]
+	if w.keyOutage && w.rng.IntN(8) == 0 {
+		w.keyOutage = false
+		w.note("the keys are back")
+	}
 	switch n := w.rng.IntN(100); {
 	case n < 35:
 		d := time.Duration(w.rng.IntN(15000)) * time.Millisecond
 		if w.rng.IntN(25) == 0 {
 			d = time.Duration(w.rng.IntN(40)) * time.Minute
+		}
+		if w.slow && w.rng.IntN(12) == 0 {
+			d = time.Duration(5+w.rng.IntN(60)) * time.Hour
 		}
 		w.advance(d)
 	case n < 60:
@@ -110,8 +127,9 @@ func (w *world) happen() {
 	case n < 91:
 		w.operate(any)
 	case n < 92 && !w.Without["key"] && w.Intensity > 0:
-		w.keyOutage = !w.keyOutage
-		w.note("key outage %v", w.keyOutage)
+		w.keyOutage = true
+		w.tally["fault key_outage"]++
+		w.note("the keys are away")
 	case n < 93 && w.deploys < 2:
 		w.deploys++
 		v := int64(1 + w.deploys)
@@ -120,6 +138,10 @@ func (w *world) happen() {
 		w.fork(any)
 	case n < 95:
 		w.spawn("reader", func(a *actor) { a.read(any) })
+	case n < 96:
+		w.spawn("reader", func(a *actor) { a.fetch(any) })
+	case n < 97:
+		w.spawn("operator", func(a *actor) { a.keep() })
 	}
 }
 
@@ -362,8 +384,9 @@ func (w *world) fork(e execution.ExecutionID) {
 	}
 	at := 1 + w.rng.Int64N(k.tip)
 	to := execution.ExecutionID(fmt.Sprint("e", len(w.truth.order)+1))
-	w.truth.of(to).program = &program{steps: k.program.steps, carried: carry}
-	w.truth.of(to).expires = k.expires
+	child := w.truth.of(to)
+	child.program = &program{steps: k.program.steps, carried: carry}
+	child.expires, child.subject, child.label, child.parent = k.expires, k.subject, k.label, e
 	w.spawn("forker", func(a *actor) {
 		req := &api.ForkRequest{Common: a.common(a.fresh()), Execution: e, AtVersion: at, NewExecution: to}
 		if carry {
@@ -385,18 +408,7 @@ func (w *world) heal() {
 	w.note("faults end")
 	w.healing, w.keyOutage = true, false
 	for round := range 80 {
-		for _, a := range w.actors {
-			a.until = time.Time{}
-		}
-		for len(w.late) > 0 {
-			land := w.late[0]
-			w.late = w.late[1:]
-			land()
-			w.observe()
-		}
-		for len(w.biz.flights) > 0 {
-			w.biz.deliver(0)
-		}
+		w.arrive()
 		w.drain()
 		for len(w.records) > 0 && w.failed == nil {
 			w.deliverRecords()
@@ -428,6 +440,22 @@ func (w *world) heal() {
 	}
 }
 
+// arrive lets everything arrive that is on its way.
+func (w *world) arrive() {
+	for _, a := range w.actors {
+		a.until = time.Time{}
+	}
+	for len(w.delayed) > 0 {
+		land := w.delayed[0]
+		w.delayed = w.delayed[1:]
+		land()
+		w.observe()
+	}
+	for len(w.biz.flights) > 0 {
+		w.biz.deliver(0)
+	}
+}
+
 // rested: everything has ended, or never began.
 func (w *world) rested() bool {
 	for _, k := range w.truth.known {
@@ -449,7 +477,7 @@ func (w *world) expire() {
 			w.spawn("operator", func(a *actor) { a.release(e, "h0"); a.release(e, "h1") })
 		}
 	}
-	w.spawn("operator", func(a *actor) { a.releaseThread() })
+	w.spawn("operator", func(a *actor) { a.releaseThread(); a.releaseSubjects() })
 	w.drain()
 	for range 6 {
 		w.advance(9 * time.Hour)
@@ -460,9 +488,9 @@ func (w *world) expire() {
 		k := w.truth.known[e]
 		switch {
 		case k.tip == 0:
-		case k.deleted && !k.asked && !k.expires:
+		case k.deleted && !w.truth.wanted(k):
 			w.fail("%s was deleted, and nobody asked for it", e)
-		case !k.deleted && k.policy && k.status == execution.StatusCompleted && k.holds == 0:
+		case !k.deleted && k.expires && k.gen == k.made && k.status == execution.StatusCompleted && k.holds == 0:
 			w.fail("%s outlives its policy", e)
 		}
 	}

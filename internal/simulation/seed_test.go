@@ -150,9 +150,10 @@ func TestSimulation(t *testing.T) {
 			limit = 5 * time.Second
 		}
 	}
-	began := time.Now()
-	var next, seeds, steps, faults, executions, completed atomic.Int64
+	began, used := time.Now(), cpu()
+	var next atomic.Int64
 	next.Store(int64(*firstFlag) - 1)
+	sum := counted{tally: tally{}}
 	var failing sync.Mutex
 	failures := 0
 	var group sync.WaitGroup
@@ -165,34 +166,25 @@ func TestSimulation(t *testing.T) {
 				}
 				p := flagged(planOf(uint64(n)))
 				w := simulate(t, p, false)
-				seeds.Add(1)
-				steps.Add(int64(w.steps))
-				faults.Add(int64(w.faults))
-				executions.Add(int64(len(w.truth.known)))
-				for _, k := range w.truth.known {
-					if k.ended() {
-						completed.Add(1)
-					}
+				sum.add(w)
+				if w.failed == nil {
+					continue
 				}
-				if w.failed != nil {
-					failing.Lock()
-					failures++
-					t.Errorf("seed %d: %v", n, w.failed)
-					if failures == 1 {
-						small, _ := shrink(t, p)
-						told := simulate(t, small, true)
-						fmt.Fprintln(os.Stderr, strings.Join(told.trace, "\n"))
-						t.Errorf("made smaller: %v\nagain: %s", told.failed, command(small))
-					}
-					failing.Unlock()
+				failing.Lock()
+				failures++
+				t.Errorf("seed %d: %v", n, w.failed)
+				if failures == 1 {
+					small, _ := shrink(t, p)
+					told := simulate(t, small, true)
+					fmt.Fprintln(os.Stderr, strings.Join(told.trace, "\n"))
+					t.Errorf("made smaller: %v\nagain: %s", told.failed, command(small))
 				}
+				failing.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	took := time.Since(began)
-	fmt.Printf("simulation: %d seeds, %d executions (%d ended), %d steps, %d faults in %v: %.0f executions a minute\n",
-		seeds.Load(), executions.Load(), completed.Load(), steps.Load(), faults.Load(), took.Round(time.Second), float64(executions.Load())/took.Minutes())
+	sum.report(time.Since(began), cpu()-used)
 }
 
 // TestFound runs schedules that once broke a rule (the tables of the packages

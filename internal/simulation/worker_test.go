@@ -26,6 +26,8 @@ type progStep struct {
 	after string   // "", suspend, signal, until, continue, release
 	async bool     // the last operation is left to a tool while the execution waits
 	large bool     // leaves much state behind
+	file  bool     // leaves an artifact behind
+	spend int64    // of the budget
 }
 
 func (w *world) newProgram(leaf bool) *program {
@@ -41,6 +43,8 @@ func (w *world) newProgram(leaf bool) *program {
 		s.after = []string{"", "", "", "suspend", "signal", "until", "continue", "release"}[w.rng.IntN(8)]
 		s.async = w.rng.IntN(4) == 0
 		s.large = w.rng.IntN(12) == 0
+		s.file = w.rng.IntN(4) == 0
+		s.spend = max(0, int64(w.rng.IntN(8))-3)
 		p.steps = append(p.steps, s)
 	}
 	return p
@@ -72,6 +76,7 @@ type shift struct {
 	fence   int64
 	gen     int64
 	version int64
+	refused execution.Code // why the last step was not written
 	state   *jsonx.Value
 	view    api.View
 }
@@ -108,7 +113,7 @@ func (s *shift) apply(req *api.ApplyRequest) (*api.ApplyReply, bool) {
 	r, err := retry(s.actor, "apply "+short(s.e), func(ctx context.Context, v *wiring.Services) (*api.ApplyReply, error) {
 		return v.Checkpoint.Apply(ctx, req)
 	})
-	if err != nil {
+	if s.refused = execution.CodeOf(err); err != nil {
 		return nil, false
 	}
 	s.k.acks[req.RequestID] = ack{r.Version, s.gen}
@@ -300,6 +305,9 @@ func (a *actor) send(m *message, sendBy int64) (execution.Outcome, bool) {
 // record delivers evidence, by the callback or by name.
 func (a *actor) record(m *message, out execution.Outcome) bool {
 	req := &api.RecordOutcomeRequest{Common: api.Common{Tenant: tenant, Actor: &api.Actor{Kind: "tool", ID: a.name}}, Outcome: out}
+	if out == execution.OutcomeSucceeded && a.rng.IntN(24) == 0 {
+		req.Result = jsonx.NewString(strings.Repeat(m.key, 600)) // too large for a slot
+	}
 	if m.callback != "" && a.rng.IntN(2) == 0 {
 		req.Callback = m.callback
 	} else {
@@ -340,6 +348,7 @@ func (s *shift) begetChild(op api.OperationReply) bool {
 	id := checkpoint.ChildID(execution.Ref{Tenant: tenant, Execution: s.e, Generation: s.gen}, &execution.Operation{ID: op.Operation, Attempt: op.Attempt})
 	s.w.truth.children[op.Operation] = append(s.w.truth.children[op.Operation], id)
 	if k := s.w.truth.of(id); k.program == nil {
+		k.parent = s.e
 		k.program = &program{leaf: true, steps: []progStep{{ops: []string{plain}[:s.rng.IntN(2)]}}}
 	}
 	r, err := retry(s.actor, "child of "+short(s.e), func(ctx context.Context, v *wiring.Services) (*api.CreateReply, error) {
@@ -383,7 +392,10 @@ func (s *shift) finish(n int, st progStep, reports []api.OutcomeReport) bool {
 	case "continue":
 		req.Then = &api.Then{Continue: &api.Continue{AfterSeconds: int64(s.rng.IntN(60))}}
 	}
-	if _, on := s.apply(req); !on {
+	if st.file {
+		req.Artifacts = s.stage(n)
+	}
+	if !s.spending(req, st.spend) {
 		return false
 	}
 	if st.after == "release" {

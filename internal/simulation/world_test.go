@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ type plan struct {
 // planOf is a seed's own plan.
 func planOf(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Executions: 1 + r.IntN(4), Faults: -1, Intensity: []int{0, 10, 30, 60, 120}[r.IntN(5)]}
+	p := plan{Seed: seed, Executions: 1 + r.IntN(8), Faults: -1, Intensity: []int{0, 10, 30, 60, 120}[r.IntN(5)]}
 	p.Steps = p.Executions * (200 + r.IntN(500))
 	return p
 }
@@ -55,7 +56,7 @@ type world struct {
 	picked []*parked  // what ready found, reused
 	idle   []chan func()
 
-	late      []func() // writes on their way that nobody waits for any more
+	delayed   []func() // writes on their way that nobody waits for any more
 	actors    []*actor
 	processes []*process
 	nextID    int
@@ -66,6 +67,13 @@ type world struct {
 
 	queue   []start // hand-overs that nobody took yet
 	names   map[string]bool
+	slow    bool                // days pass
+	holds   map[string][]string // on threads and subjects, by the item's key
+	content map[string][]byte   // of artifacts, by digest
+	asked   map[string]bool     // deletions of subjects and labels: "s0", "c1"
+	created int                 // executions that somebody began to make
+	purged  bool                // the tenant is to go
+	tally   tally
 	records []memory.Record
 	deploys int
 
@@ -135,8 +143,9 @@ var errDead = errors.New("simulation: the process died")
 type killed struct{}
 
 func newWorld(p plan) *world {
-	w := &world{plan: p, rng: rand.New(rand.NewPCG(p.Seed, 2)), names: map[string]bool{}}
-	w.engine = memory.New(memory.Options{LogSize: 1, ShareItems: true, Seed: fmt.Sprint(p.Seed)})
+	w := &world{plan: p, rng: rand.New(rand.NewPCG(p.Seed, 2)), names: map[string]bool{}, holds: map[string][]string{}, content: map[string][]byte{}, asked: map[string]bool{}, tally: tally{}}
+	w.slow = w.rng.IntN(3) == 0
+	w.engine = memory.New(memory.Options{LogSize: 1, ShareItems: true, TTLLate: w.late, Seed: fmt.Sprint(p.Seed)})
 	w.start = w.engine.Now()
 	w.biz = newBusiness(w)
 	w.truth = newTruth(w)
@@ -257,6 +266,19 @@ func (r *randomness) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// late is how much later than its time an item goes.
+func (w *world) late(k store.Key, ttl int64) time.Duration {
+	h := fnv.New64a()
+	fmt.Fprint(h, w.Seed, k, ttl)
+	switch r := rand.New(rand.NewPCG(h.Sum64(), 3)); r.IntN(4) {
+	case 0:
+		return time.Duration(r.IntN(3600)) * time.Second
+	case 1:
+		return time.Duration(r.IntN(72)) * time.Hour
+	}
+	return 0
+}
+
 func (w *world) newProcess() *process {
 	w.nextID++
 	p := &process{id: w.nextID, skew: time.Duration(w.rng.IntN(600)-300) * time.Second}
@@ -298,7 +320,10 @@ func call[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Se
 		}
 		return r, execution.Errorf(execution.Unavailable, "the function died")
 	}
+	verb, _, _ := strings.Cut(what, " ")
+	w.tally["verb "+verb]++
 	if err != nil {
+		w.tally["answer "+string(execution.CodeOf(err))]++
 		w.note("%s %s: %s %v", a.name, what, execution.CodeOf(err), err)
 		if c := execution.CodeOf(err); c == execution.Internal || c == execution.Integrity {
 			w.fail("%s %s answers %v", a.name, what, err)
@@ -363,7 +388,7 @@ func (w *world) write(ctx context.Context, name, pk, sk string, do func() error)
 	case "crash_after", "kill_after", "landed":
 		_ = do()
 	case "late":
-		w.late = append(w.late, func() { _ = do() })
+		w.delayed = append(w.delayed, func() { _ = do() })
 	}
 	if err != nil {
 		return err
@@ -416,6 +441,9 @@ func (w *world) ready() []*parked {
 }
 
 func (w *world) advance(d time.Duration) {
+	if d > 5*time.Hour {
+		w.tally["fault leap"]++
+	}
 	w.note("  ... %v", d)
 	if err := w.engine.Advance(d); err != nil {
 		panic(err)
@@ -442,12 +470,16 @@ func (w *world) fault(p *parked) string {
 		return ""
 	}
 	w.faults++
+	w.tally["fault "+kind]++
 	return kind
 }
 
 // freeze stops an actor for a while, perhaps with the clock of its process.
 func (w *world) freeze(p *parked) {
 	d := []time.Duration{20 * time.Second, 2 * time.Minute, 6 * time.Minute, 30 * time.Minute, 5 * time.Hour}[w.rng.IntN(5)]
+	if w.slow && w.rng.IntN(4) == 0 {
+		d = time.Duration(20+w.rng.IntN(60)) * time.Hour
+	}
 	p.a.until = w.engine.Now().Add(d)
 	if p.inv != nil && w.rng.IntN(2) == 0 {
 		p.inv.p.lost += d
@@ -469,10 +501,10 @@ func (w *world) step() {
 	case n < 950 && len(w.biz.due()) > 0:
 		due := w.biz.due()
 		w.biz.deliver(due[w.rng.IntN(len(due))])
-	case n < 955 && len(w.late) > 0:
-		i := w.rng.IntN(len(w.late))
-		land := w.late[i]
-		w.late = slices.Delete(w.late, i, i+1)
+	case n < 955 && len(w.delayed) > 0:
+		i := w.rng.IntN(len(w.delayed))
+		land := w.delayed[i]
+		w.delayed = slices.Delete(w.delayed, i, i+1)
 		w.note("a late write lands")
 		land()
 		w.observe()
@@ -498,8 +530,11 @@ func (w *world) whole() {
 	}
 	if w.failed == nil && w.rng.IntN(3) == 0 {
 		if w.expire(); w.failed == nil {
-			w.verify(w.newProcess())
+			w.settle()
 		}
+	}
+	if w.failed == nil && w.rng.IntN(6) == 0 {
+		w.purge()
 	}
 	if w.failed == nil && !w.engine.Untouched() {
 		w.fail("somebody changed an item that others read")

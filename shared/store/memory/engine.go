@@ -29,6 +29,9 @@ type Options struct {
 	NoStream bool
 	// CountIndexWrites adds to write units what the indexes' own writes cost.
 	CountIndexWrites bool
+	// TTLLate says how much later than its time an item goes, as DynamoDB takes
+	// minutes to days for it, in no order; nil: at once.
+	TTLLate func(k store.Key, ttl int64) time.Duration
 	// ShareItems hands the same item to every reader of it, which no reader may
 	// change, instead of one of the reader's own: cheaper, and it needs more memory.
 	// Untouched tells whether somebody did.

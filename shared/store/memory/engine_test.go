@@ -353,3 +353,48 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("%d items", tb.Len())
 	}
 }
+
+func TestTTLLate(t *testing.T) {
+	t.Parallel()
+	late := map[string]time.Duration{"a": 48 * time.Hour, "b": 0, "c": time.Hour}
+	e := memory.New(memory.Options{TTLLate: func(k store.Key, _ int64) time.Duration { return late[k.SK] }})
+	tb := e.Table(memory.Main)
+	for sk := range late {
+		_, err := tb.Put(t.Context(), store.Put{Item: store.Item{"pk": store.S("p"), "sk": store.S(sk), "ttl": store.N(e.Now().Unix() + 60)}})
+		must(t, err)
+	}
+	for _, step := range []struct {
+		by   time.Duration
+		gone string
+	}{{59 * time.Second, ""}, {time.Second, "b"}, {time.Hour, "c"}, {46 * time.Hour, ""}, {time.Hour, "a"}} {
+		e.TakeRecords(0)
+		must(t, e.Advance(step.by))
+		gone := ""
+		for _, r := range e.TakeRecords(0) {
+			gone += r.Key.SK
+		}
+		if gone != step.gone {
+			t.Errorf("after %v more: %q went, not %q", step.by, gone, step.gone)
+		}
+	}
+}
+
+func TestSharedItems(t *testing.T) {
+	t.Parallel()
+	e := memory.New(memory.Options{ShareItems: true})
+	tb := e.Table(memory.Main)
+	_, err := tb.Put(t.Context(), store.Put{Item: store.Item{"pk": store.S("p"), "sk": store.S("s"), "n": store.N(1)}})
+	must(t, err)
+	it, _, err := tb.Get(t.Context(), store.Get{Key: key("p", "s")})
+	must(t, err)
+	_, _, err = tb.Update(t.Context(), store.Update{Key: key("p", "s"), Actions: []store.Action{store.Add{Attr: "n", N: 1}}})
+	must(t, err)
+	if it.Int("n") != 1 || !e.Untouched() {
+		t.Errorf("a write changed what a reader has: %v", it)
+	}
+	it, _, err = tb.Get(t.Context(), store.Get{Key: key("p", "s")})
+	must(t, err)
+	if it["n"] = store.N(7); e.Untouched() {
+		t.Error("a reader changed an item, and nobody noticed")
+	}
+}

@@ -234,7 +234,9 @@ func (t *Table) expire(now time.Time) {
 		if at > now.Unix() {
 			return false
 		}
-		due = append(due, e.row)
+		if t.e.opts.TTLLate == nil || now.Sub(time.Unix(at, 0)) >= t.e.opts.TTLLate(e.row.key, at) {
+			due = append(due, e.row)
+		}
 		return true
 	})
 	for _, r := range due {
