@@ -77,6 +77,9 @@ func (j *Journal) History(ctx context.Context, h *Handle, from int64, newestFirs
 			return out, nil
 		}
 		entries, err := j.stretch(ctx, h, version, floor, newestFirst, limit-len(out.Entries))
+		if execution.CodeOf(err) == execution.Integrity {
+			return nil, j.missing(ctx, h, version, err)
+		}
 		if err != nil {
 			return nil, err
 		}

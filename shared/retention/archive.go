@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -31,41 +32,78 @@ func (s *Service) archive(ctx context.Context, t execution.TenantID, e execution
 		if err != nil {
 			return nil, err
 		}
-		if err := s.Journal.Readable(h); err != nil {
-			return nil, err
-		}
-		switch {
-		case !h.Head.Status.Known():
-			return nil, execution.Errorf(execution.Integrity, "a status that this version does not know; nothing may be done with it").At(h.State)
-		case h.State.Status == execution.StatusArchived:
-			return s.archived(ctx, h, true)
-		case h.State.Status == execution.StatusMoved:
-			// Evidence that comes to it is passed on, which an archived one would not do.
-			return nil, execution.Errorf(execution.ExecutionClosed, "the execution has moved to a fork: it stays as it is").With("moved_to", string(h.State.MovedTo)).At(h.State)
-		case !h.State.Status.Ended():
-			return nil, execution.Errorf(execution.ExecutionOpen, "the execution has not ended").At(h.State)
-		}
-		holds, err := s.Journal.HoldsOn(ctx, h.Head)
-		if err != nil {
-			return nil, err
-		}
-		if len(holds) > 0 {
-			return nil, heldError(h.Head, holds)
-		}
-		b, err := s.bundle(ctx, h)
-		if err != nil {
-			return nil, err
-		}
-		w, err := s.writeArchived(ctx, h, b, req, actor)
+		out, err := s.archiveAt(ctx, h, req, actor)
 		if execution.CodeOf(err) == execution.VersionConflict {
 			continue // an entry came between: bundle that too
 		}
+		if err = s.damage(ctx, h, err); errors.Is(err, errMoved) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		return s.archived(ctx, w.Handle, w.Replay != nil)
+		return out, nil
 	}
 	return nil, busy(execution.Ref{Tenant: t, Execution: e})
+}
+
+// archiveAt archives a journal as it was opened.
+func (s *Service) archiveAt(ctx context.Context, h *journal.Handle, req execution.RequestID, actor *execution.Actor) (*api.ArchiveReply, error) {
+	if err := s.Journal.Readable(h); err != nil {
+		return nil, err
+	}
+	switch {
+	case !h.Head.Status.Known():
+		return nil, execution.Errorf(execution.Integrity, "a status that this version does not know; nothing may be done with it").At(h.State)
+	case h.State.Status == execution.StatusArchived:
+		return s.archived(ctx, h, true)
+	case h.State.Status == execution.StatusMoved:
+		// Evidence that comes to it is passed on, which an archived one would not do.
+		return nil, execution.Errorf(execution.ExecutionClosed, "the execution has moved to a fork: it stays as it is").With("moved_to", string(h.State.MovedTo)).At(h.State)
+	case !h.State.Status.Ended():
+		return nil, execution.Errorf(execution.ExecutionOpen, "the execution has not ended").At(h.State)
+	}
+	holds, err := s.Journal.HoldsOn(ctx, h.Head)
+	if err != nil {
+		return nil, err
+	}
+	if len(holds) > 0 {
+		return nil, heldError(h.Head, holds)
+	}
+	b, err := s.bundle(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.writeArchived(ctx, h, b, req, actor)
+	if err != nil {
+		return nil, err
+	}
+	return s.archived(ctx, w.Handle, w.Replay != nil)
+}
+
+// damage tells what is missing in a journal or archive from what went while it
+// was being read, by a deletion, a pruning or another archiving: the answer is
+// Open's when it is gone, errMoved when it must be opened again, else err itself.
+func (s *Service) damage(ctx context.Context, h *journal.Handle, err error) error {
+	if execution.CodeOf(err) != execution.Integrity {
+		return err
+	}
+	now, _, readErr := s.Journal.ReadHead(ctx, h.State.Tenant, h.State.Execution)
+	was := h.Head
+	switch {
+	case readErr != nil:
+		return readErr
+	case now == nil || now.Status == execution.StatusDeleting:
+		if _, err := s.Journal.Open(ctx, h.State.Tenant, h.State.Execution, journal.OpenOptions{Head: true}); err != nil {
+			return err
+		}
+		return errMoved
+	case now.Generation != h.State.Generation || now.Status != h.State.Status:
+		return errMoved
+	case was != nil && (now.Floor != was.Floor || now.Item.Int(headBundled) != was.Item.Int(headBundled)):
+		return errMoved
+	}
+	return err
 }
 
 // archived removes what may go by now, which an earlier call may have left, and

@@ -68,6 +68,51 @@ func versions(w *world, e string, last int) map[string]string {
 	return out
 }
 
+// TestArchiveMeetsOthers deletes or prunes before each call of an archiving, a
+// restoring or a reading of the archive, which must not take that for damage.
+func TestArchiveMeetsOthers(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.setPolicy(fields{"completed_days": 365, "history": fields{"keep": "versions", "n": 1}})
+	long(base, "e", 5, fields{"policy": "p"})
+	base.advance(26 * time.Hour)
+	archived := copyOf(t, base)
+	archived.ok("retention", "archive", fields{"execution": "e"})
+	for _, c := range []struct {
+		name, function, request string
+		base                    *world
+		other                   func(*world)
+	}{
+		{"archive, deletion", "retention", `{"action":"archive","tenant":"bank","execution":"e","request_id":"r"}`, base, deleteIt},
+		{"archive, pruning", "retention", `{"action":"archive","tenant":"bank","execution":"e","request_id":"r"}`, base, func(w *world) { w.ok("retention", "sweep", nil) }},
+		{"restore, deletion", "retention", `{"action":"restore","tenant":"bank","execution":"e","request_id":"r"}`, archived, deleteIt},
+		{"history, deletion", "checkpoint", `{"action":"history","tenant":"bank","execution":"e"}`, archived, deleteIt},
+		{"get, deletion", "checkpoint", `{"action":"get","tenant":"bank","execution":"e","version":3}`, archived, deleteIt},
+	} {
+		codes := map[execution.Code]int{}
+		for n := 1; ; n++ {
+			w := copyOf(t, c.base)
+			hook := &hooked{n: n, do: func() { c.other(w) }}
+			_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()[c.function](t.Context(), []byte(c.request))
+			if hook.seen < n {
+				break
+			}
+			code := execution.Code("")
+			if err != nil {
+				code = execution.CodeOf(lambdaError(err))
+			}
+			if codes[code]++; code != "" && code != execution.Deleted {
+				t.Errorf("%s before call %d: %v", c.name, n, err)
+			}
+		}
+		if strings.Contains(c.name, "deletion") && codes[execution.Deleted] == 0 {
+			t.Errorf("%s: %v: the hook does not work", c.name, codes)
+		}
+	}
+}
+
+func deleteIt(w *world) { w.ok("retention", "delete", fields{"execution": "e", "reason": "r"}) }
+
 func TestArchiveAndRestore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

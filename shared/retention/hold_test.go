@@ -3,6 +3,7 @@ package retention_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"testing"
 	"time"
@@ -327,6 +328,16 @@ func (t hookedTable) BatchDelete(ctx context.Context, keys []store.Key) ([]store
 func (t hookedTable) BatchGet(ctx context.Context, keys []store.Key, consistent bool) ([]store.Item, []store.Key, store.Meta, error) {
 	t.h.before()
 	return t.Table.BatchGet(ctx, keys, consistent)
+}
+
+type hookedBucket struct {
+	store.Bucket
+	h *hooked
+}
+
+func (b hookedBucket) Get(ctx context.Context, in store.GetObject) (io.ReadCloser, store.ObjectInfo, store.ObjectMeta, error) {
+	b.h.before()
+	return b.Bucket.Get(ctx, in)
 }
 
 // over gives the world a second process whose table calls are hooked.

@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
@@ -28,7 +29,7 @@ func (s *Service) Restore(ctx context.Context, r *api.RestoreRequest) (*api.Rest
 			return nil, execution.Invalid("execution", "is not archived").At(h.State)
 		}
 		if err := s.whole(ctx, h.State); err != nil {
-			return nil, err
+			return nil, s.damage(ctx, h, err)
 		}
 		change.Bundle = h.State.Bundle
 		p, err := execution.Propose(h.State, h.State.Ref, &change, env)
@@ -44,10 +45,14 @@ func (s *Service) Restore(ctx context.Context, r *api.RestoreRequest) (*api.Rest
 		acts := append([]store.Action{store.Set{Attr: headRestored, Value: store.N(now)}, store.Remove{Attr: headOutcome}}, journal.RetainActions(h.State.Execution, Plan(f, now).Next)...)
 		return s.snapshotStep(h, p, &journal.HeadChange{Actions: acts}, nil)
 	})
-	if err != nil {
-		return nil, err
+	var out *api.ArchiveReply
+	if err == nil {
+		out, err = s.archivedReply(ctx, w.Handle, w.Replay != nil)
+		err = s.damage(ctx, w.Handle, err)
 	}
-	out, err := s.archivedReply(ctx, w.Handle, w.Replay != nil)
+	if errors.Is(err, errMoved) {
+		return nil, busy(execution.Ref{Tenant: r.Tenant, Execution: r.Execution})
+	}
 	if err != nil {
 		return nil, err
 	}

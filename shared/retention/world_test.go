@@ -62,7 +62,11 @@ func copyOf(t testing.TB, w *world) *world {
 
 // process is a new process over a main table.
 func (w *world) process(main store.Table) *wiring.Services {
-	return wiring.New(wiring.Outside{Main: main, Keys: w.engine.Table(memory.Keys), Bucket: w.engine.Bucket(), KMS: w.kms, DataKey: "stack", Epoch: w.epoch,
+	return w.processOver(main, w.engine.Bucket())
+}
+
+func (w *world) processOver(main store.Table, bucket store.Bucket) *wiring.Services {
+	return wiring.New(wiring.Outside{Main: main, Keys: w.engine.Table(memory.Keys), Bucket: bucket, KMS: w.kms, DataKey: "stack", Epoch: w.epoch,
 		Now: w.engine.Now, Elapsed: func() time.Duration { return w.engine.Now().Sub(w.start) }, Rand: rand.Reader, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 }
 
