@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
 )
 
@@ -157,5 +158,45 @@ func TestChildOfAnother(t *testing.T) {
 		if got := k.status(tt.e, tt.op); got != tt.status {
 			t.Errorf("%s by the child %s: %s, want %s", tt.e, tt.child, got, tt.status)
 		}
+	}
+}
+
+// transacting runs something right before a table's next transaction.
+type transacting struct {
+	store.Table
+	what func()
+}
+
+func (b *transacting) Transact(ctx context.Context, in store.Transact) (store.Meta, error) {
+	if what := b.what; what != nil {
+		b.what = nil
+		what()
+	}
+	return b.Table.Transact(ctx, in)
+}
+
+// An owner that renews while it is being parked keeps what it has.
+func TestParkBehindARenewal(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(m{"resume_target": nil})
+	_, f := k.owned("e1")
+	k.advance(31)
+	other := k.newProcess()
+	renewed := false
+	k.services.Journal.Table = &transacting{k.services.Journal.Table, func() {
+		_, err := other.call(context.Background(), "recover", "renew", m{"execution": "e1", "owner": "a", "fence": f, "lease_seconds": 60})
+		if renewed = err == nil; err != nil {
+			t.Error(err)
+		}
+	}}
+	k.sweep()
+	if got := k.get("e1"); !renewed || got["status"] != "running" || got["owner"] != "a" {
+		t.Errorf("renewed %v: %v", renewed, got)
+	}
+	k.advance(61)
+	k.sweep()
+	if got := k.get("e1"); got["status"] != "parked" {
+		t.Errorf("%v", got)
 	}
 }
