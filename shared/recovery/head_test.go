@@ -103,6 +103,8 @@ func TestLookLeavesAlone(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func(k *kit){
 		"a status nobody knows": func(k *kit) { k.setHead("e1", "status", `{"S":"dreaming"}`) },
+		"nothing is due":        func(k *kit) { k.setHead("e1", "due", "") },
+		"not yet":               func(k *kit) { k.setHead("e1", "due", fmt.Sprintf(`{"N":"%d"}`, k.engine.Now().UnixMilli()+1000)) },
 		"its time is over":      func(k *kit) { k.setHead("e1", "expires_at", fmt.Sprintf(`{"N":"%d"}`, k.engine.Now().UnixMilli())) },
 	} {
 		k := newKit(t)
@@ -113,6 +115,10 @@ func TestLookLeavesAlone(t *testing.T) {
 		k.restart()
 		want := k.rawHead("e1")
 		k.sweep()
+		ring := `{"eventName":"REMOVE","dynamodb":{"SequenceNumber":"1","Keys":{"pk":{"S":"bank#e1"},"sk":{"S":"timer#lease"}}}}`
+		if out := k.services.Recovery.Stream(context.Background(), []json.RawMessage{json.RawMessage(ring)}); len(out.Failures) != 0 {
+			t.Errorf("%s: %v", name, out)
+		}
 		got := k.rawHead("e1")
 		for a := range want {
 			if string(got[a]) != string(want[a]) {
