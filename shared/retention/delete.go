@@ -10,7 +10,8 @@ import (
 )
 
 // finish carries a closed deletion to its end and gives the receipt as it then
-// stands. It may be called by anybody, at any point, any number of times.
+// stands. It may be called by anybody, at any point, any number of times; NotFound
+// when others ended it and not even the receipt is left.
 func (s *Service) finish(ctx context.Context, ref execution.Ref, receipt store.Item) (store.Item, error) {
 	if receipt.Str(journal.ReceiptState) == journal.ReceiptDeleted {
 		return receipt, nil
@@ -70,7 +71,7 @@ func (s *Service) root(ctx context.Context, ref execution.Ref) (store.Item, erro
 			return nil, err
 		}
 		if receipt == nil {
-			return nil, execution.Errorf(execution.Integrity, "a closed execution has no receipt").With("execution", string(ref.Execution))
+			return nil, s.finished(ctx, ref)
 		}
 		if receipt.Str(journal.ReceiptState) == journal.ReceiptDeleted {
 			return receipt, nil
@@ -93,6 +94,20 @@ func (s *Service) root(ctx context.Context, ref execution.Ref) (store.Item, erro
 	return nil, busy(ref)
 }
 
+// finished tells why a deletion under way has no receipt: others ended it long
+// ago, and the receipt's own time was over or the tenant was purged (NotFound).
+// The receipt goes after the head, so a head that is still there is damage.
+func (s *Service) finished(ctx context.Context, ref execution.Ref) error {
+	head, _, err := s.Journal.ReadHead(ctx, ref.Tenant, ref.Execution)
+	if err != nil {
+		return err
+	}
+	if head == nil || head.Generation != ref.Generation {
+		return journal.NotFound(ref.Execution)
+	}
+	return execution.Errorf(execution.Integrity, "a closed execution has no receipt").With("execution", string(ref.Execution))
+}
+
 func (s *Service) backupDays() int64 {
 	if s.BackupDays == 0 {
 		return 35
@@ -110,6 +125,9 @@ func (s *Service) sweepReceipt(ctx context.Context, ref execution.Ref, now int64
 	}
 	if receipt.Str(journal.ReceiptState) != journal.ReceiptDeleted {
 		_, err := s.finish(ctx, ref, receipt)
+		if execution.CodeOf(err) == execution.NotFound {
+			err = nil
+		}
 		return true, err
 	}
 	if err := s.content(ctx, ref, receipt.Int(journal.ReceiptLast), true); err != nil {

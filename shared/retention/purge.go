@@ -179,7 +179,9 @@ func (p *purge) closeRow(ctx context.Context, ref execution.Ref) error {
 	if err != nil || receipt == nil || receipt.Str(journal.ReceiptState) == journal.ReceiptDeleted {
 		return err
 	}
-	_, err = p.s.finish(ctx, ref, receipt)
+	if _, err = p.s.finish(ctx, ref, receipt); execution.CodeOf(err) == execution.NotFound {
+		return nil // another call has got further
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package retention_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -332,5 +333,54 @@ func TestFamilies(t *testing.T) {
 	w.ok("retention", "delete", fields{"execution": "root", "reason": "r"})
 	if c := w.getCode("fork"); c != "" {
 		t.Errorf("delete of one execution took its fork: %q", c)
+	}
+}
+
+// TestOvertakenByAPurge purges the whole tenant, hours and all, before each call
+// of a deletion or another purge, which then finds nothing left and must not take
+// that for damage.
+func TestOvertakenByAPurge(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.rich("e", fields{"subjects": []string{"s"}})
+	for _, c := range []struct {
+		name, request string
+		codes         []execution.Code
+	}{
+		{"a purge", `{"action":"purge_tenant","tenant":"bank"}`, nil},
+		{"a sweep", `{"action":"sweep","tenant":"bank"}`, nil},
+		{"a deletion", `{"action":"delete","tenant":"bank","execution":"e","reason":"r","request_id":"d"}`, []execution.Code{execution.NotFound}},
+		{"a deletion of a subject", `{"action":"delete","tenant":"bank","subject":"s","reason":"r","request_id":"d"}`, nil},
+	} {
+		overtaken := 0
+		for n := 1; ; n++ {
+			w := copyOf(t, base)
+			if c.name == "a sweep" { // of a deletion that somebody began
+				_ = w.crash(func(ctx context.Context) error {
+					w.faults(memory.Fault{On: "transact", Nth: 2, Effect: "crash_before"})
+					_, err := w.do(ctx, "retention", "delete", fields{"execution": "e", "reason": "r"})
+					return err
+				})
+				w.faults()
+				w.advance(5 * time.Minute)
+			}
+			hook := &hooked{n: n, do: func() {
+				if _, err := w.purge(nil); err != nil {
+					t.Fatal(err)
+				}
+			}}
+			_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()["retention"](t.Context(), []byte(c.request))
+			if hook.seen < n {
+				break
+			}
+			overtaken++
+			// Unavailable: a write whose validation is hours old.
+			if err != nil && !slices.Contains(append(c.codes, execution.Unavailable), execution.CodeOf(lambdaError(err))) {
+				t.Errorf("%s, overtaken before call %d: %v", c.name, n, err)
+			}
+		}
+		if overtaken < 10 {
+			t.Errorf("%s: overtaken at %d calls only", c.name, overtaken)
+		}
 	}
 }
