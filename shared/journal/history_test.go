@@ -322,3 +322,32 @@ func TestFail(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A page ends where a stub lies, or an entry of another life; anything else
+// there is damage.
+func TestEntriesEnd(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		f    func(it store.Item)
+		code execution.Code
+	}{
+		"whole":        {func(store.Item) {}, ""},
+		"a stub":       {func(it store.Item) { it[attrKind] = store.S(KindStub); delete(it, attrBody) }, ""},
+		"another life": {func(it store.Item) { it[attrGeneration] = store.N(5) }, ""},
+		"no entry":     {func(it store.Item) { delete(it, attrPrev) }, execution.Integrity},
+	} {
+		w := newWorld(t)
+		j := w.process()
+		ref := long(w, j, "e", 4)[0].State.Ref
+		it := maps.Clone(w.items("acme#e")[EntryKey("", 2).SK])
+		tt.f(it)
+		w.put(it)
+		page, err := j.Entries(context.Background(), ref, 1, 5, true, 100)
+		if execution.CodeOf(err) != tt.code {
+			t.Errorf("%s: %v", name, err)
+		}
+		if want := map[string]int{"whole": 5, "a stub": 3, "another life": 3}[name]; err == nil && len(page.Entries) != want {
+			t.Errorf("%s: %d entries, want %d", name, len(page.Entries), want)
+		}
+	}
+}

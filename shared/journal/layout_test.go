@@ -172,3 +172,39 @@ func TestHeadExpired(t *testing.T) {
 		}
 	}
 }
+
+// An item is an entry with everything that one must have, each of its type.
+func TestFromItem(t *testing.T) {
+	t.Parallel()
+	s := &stored{entry: execution.Entry{Version: 3, Kind: execution.KindCheckpoint, Generation: 7, Fence: 5, At: 9}, chain: 1, body: []byte("b")}
+	s.entry.Request[0], s.entry.Content[0] = 1, 2
+	large := *s
+	large.body, large.object, large.bytes = nil, make([]byte, 32), 99
+	set := func(name string, v store.Value) func(it store.Item) { return func(it store.Item) { it[name] = v } }
+	without := func(name string) func(it store.Item) { return func(it store.Item) { delete(it, name) } }
+	for name, tt := range map[string]struct {
+		of *stored
+		f  func(it store.Item)
+		ok bool
+	}{
+		"whole": {s, func(store.Item) {}, true}, "large": {&large, func(store.Item) {}, true},
+		"no kind": {s, without(attrKind), false}, "no generation": {s, without(attrGeneration), false}, "no time": {s, without(attrAt), false}, "no chain": {s, without(attrChain), false},
+		"no predecessor": {s, without(attrPrev), false}, "no fence": {s, without(attrFence), true}, "no request": {s, without(attrRequest), true}, "no content": {s, without(attrContent), true},
+		"generation is text": {s, set(attrGeneration, store.S("7")), false}, "fence is text": {s, set(attrFence, store.S("5")), false}, "size is text": {&large, set(attrObjectSize, store.S("9")), false},
+		"predecessor cut": {s, set(attrPrev, store.B(make([]byte, 31))), false}, "request cut": {s, set(attrRequest, store.B(make([]byte, 15))), false}, "content is text": {s, set(attrContent, store.S("c")), false},
+		"no body": {s, without(attrBody), false}, "two bodies": {s, set(attrObject, store.B(make([]byte, 32))), false}, "digest cut": {&large, set(attrObject, store.B(make([]byte, 31))), false},
+	} {
+		it := tt.of.toItem("acme#e")
+		tt.f(it)
+		if _, ok := fromItem(it); ok != tt.ok {
+			t.Errorf("%s: %v", name, ok)
+		}
+	}
+	ref := execution.Ref{Tenant: "acme", Execution: "e", Generation: 7}
+	if f, ok := EntryOf(ref, large.toItem("acme#e")); !ok || f.Object != BodyObjectKey(ref, 3, [32]byte(large.object)) || f.ObjectBytes != 99 || f.Digest != large.digest(ref) {
+		t.Errorf("%+v %v", f, ok)
+	}
+	if f, ok := EntryOf(ref, s.toItem("acme#e")); !ok || f.Object != "" || f.ObjectBytes != 0 {
+		t.Errorf("%+v %v", f, ok)
+	}
+}

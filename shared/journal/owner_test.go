@@ -114,6 +114,9 @@ func TestRenew(t *testing.T) {
 	if err != nil || r.RemainingMS != 60_000 || names(w.calls()) != "get" {
 		t.Errorf("%+v %v", r, err)
 	}
+	if r, err = j.Renew(ctx, tenant, "e", "w1", f, 60); err != nil || r.RemainingMS != 60_000 || names(w.calls()) != "get" {
+		t.Errorf("the same end: %+v %v", r, err)
+	}
 	_, err = j.Renew(ctx, tenant, "e", "w2", f, 90)
 	wantCode(t, err, execution.LeaseLost, "owner", "fence")
 	_, err = j.Renew(ctx, tenant, "e", "w1", f+1, 90)
