@@ -95,3 +95,7 @@ mutate: ## take each guarding condition away: a test must notice (MUTATE='-only 
 .PHONY: soak
 soak: ## load with kills and broken connections on the local engine for SOAK (5m), RATE a second, N at most
 	scripts/soak.sh -for $(SOAK) -rate $(RATE) -n $(N) -seed $(SEED)
+
+.PHONY: model
+model: ## explore the models' large worlds, each order of every step (minutes on one core)
+	GOMAXPROCS=1 go test ./internal/model -count=1 -v -timeout 30m -run TestModels -full

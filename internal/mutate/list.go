@@ -131,6 +131,7 @@ var mutants = []mutant{
 
 	// Retention.
 	{"delete: filled slots stay taken", "shared/retention/erase.go", `case !final && f.Filled && (f.At == 0 || now-f.At < execution.StubSafety.Milliseconds()):`, `case false:`, retains, "TestDelet"},
+	{"archive: what went meanwhile is no damage", "shared/retention/archive.go", `if err = s.damage(ctx, h, err); errors.Is(err, errMoved) {`, `if errors.Is(err, errMoved) {`, retains, "TestArchive"},
 	{"plan: held", "shared/retention/plan.go", `case len(f.Holds) > 0:`, `case false:`, retains, "TestPlan|TestProperty"},
 	{"plan: open operations", "shared/retention/plan.go", `case f.Open > 0 && (due == Remove || due == Archive):`, `case false:`, retains, "TestPlan|TestProperty"},
 	{"plan: before its date", "shared/retention/plan.go", `if due == Keep || at > now {`, `if due == Keep {`, retains, "TestPlan|TestProperty"},
