@@ -1,0 +1,219 @@
+package checkpoint_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/cairnstate/cairn/shared/api"
+	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/memory"
+)
+
+// An operation that was settled so long ago that the fold dropped it is answered
+// from its slot, in its place among the others, and never given again.
+func TestForgottenOperations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	owner := w.create("e", func(r *api.CreateRequest) { r.Claim = &api.CreateClaim{Owner: "w", LeaseSeconds: 60} })
+	write := func(f func(c *execution.Change, s *execution.State)) {
+		t.Helper()
+		_, err := w.Journal.Write(t.Context(), tenant, "e", journal.WriteOptions{}, func(_ context.Context, h *journal.Handle) (*journal.Step, error) {
+			c := execution.Change{Kind: execution.KindCheckpoint, Expected: h.State.Version, Fence: h.State.Fence, HasFence: true}
+			f(&c, h.State)
+			p, err := execution.Propose(h.State, h.State.Ref, &c, execution.Environment{Now: w.Journal.Now(h)})
+			return &journal.Step{Proposal: p}, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Journal.SnapshotBytes = 1 << 30
+	write(func(c *execution.Change, _ *execution.State) {
+		for i := range execution.MaxSettledMemory + 3 {
+			c.Operations = append(c.Operations, execution.Declaration{Name: "op", Key: fmt.Sprint(i), Args: js(`7`)})
+		}
+	})
+	var ids []execution.OperationID
+	write(func(c *execution.Change, s *execution.State) {
+		ids = nil
+		for _, op := range s.OperationsInOrder() {
+			ids = append(ids, op.ID)
+			c.Outcomes = append(c.Outcomes, execution.Settlement{Operation: op.ID, Outcome: execution.OutcomeSucceeded, ProviderRef: "p"})
+		}
+	})
+	w.Journal.SnapshotBytes = 1
+	write(func(*execution.Change, *execution.State) {})
+	declare := func(ops ...api.OperationDeclaration) (*api.ApplyReply, error) {
+		out, _, err := w.step("e", w.get("e").Version, func(r *api.ApplyRequest) { r.Fence, r.Operations = owner.Fence, ops })
+		return out, err
+	}
+	op := func(key, args string) api.OperationDeclaration {
+		return api.OperationDeclaration{Name: "op", Key: key, Args: js("%s", args)}
+	}
+	if s := w.open("e"); len(s.Forgotten) != 3*8 || s.Operation(ids[0]) != nil || s.Operation(ids[3]) == nil {
+		t.Fatalf("%d bytes of forgotten ones", len(s.Forgotten))
+	}
+	out, err := declare(op("new", "1"), op("1", "7"), op("5", "7"), op("0", "7.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		id   execution.OperationID
+		disp api.Disposition
+	}{{"", api.Go}, {ids[1], api.Settled}, {ids[5], api.Settled}, {ids[0], api.Settled}} {
+		if got := out.Operations[i]; got.Disposition != want.disp || want.id != "" && (got.Operation != want.id || got.Outcome != execution.OutcomeSucceeded) {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+	_, err = declare(op("new", "1"), op("2", "8"))
+	if e := wantCode(t, err, execution.OperationMismatch); e.Facts["field"] != "operations[1].args" || e.Facts["operation"] != string(ids[2]) {
+		t.Errorf("%v", e.Facts)
+	}
+	// An equal prefix only: nothing stands in its slot, or nothing final.
+	k := journal.SlotKey("t#e", ids[2], 1)
+	for _, there := range []bool{true, false} {
+		if _, _, err := w.e.Table(memory.Main).Delete(t.Context(), store.Delete{Key: k}); err != nil {
+			t.Fatal(err)
+		}
+		if there {
+			it := store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), journal.SlotGeneration: store.N(w.open("e").Generation), journal.SlotStarted: store.N(5)}
+			if _, err := w.e.Table(memory.Main).Put(t.Context(), store.Put{Item: it}); err != nil {
+				t.Fatal(err)
+			}
+			continue // started, without an outcome
+		}
+		if out, err := declare(op("2", "7")); err != nil || out.Operations[0].Disposition != api.Go {
+			t.Errorf("%+v %v", out, err)
+		}
+	}
+}
+
+func (w *world) open(id string) *execution.State {
+	w.Helper()
+	h, err := w.Journal.Open(w.Context(), tenant, execution.ExecutionID(id), journal.OpenOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return h.State
+}
+
+// An outcome that the owner leaves to the ledger must be there, and be final.
+func TestOutcomeOfTheLedger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.create("e", func(r *api.CreateRequest) { r.Claim = &api.CreateClaim{Owner: "w", LeaseSeconds: 60} })
+	a := w.apply("e", 1, func(r *api.ApplyRequest) { r.Fence, r.Operations = c.Fence, []api.OperationDeclaration{{Name: "pay"}} })
+	id := a.Operations[0].Operation
+	take := func(op execution.OperationID) (*api.ApplyReply, error) {
+		out, _, err := w.step("e", w.get("e").Version, func(r *api.ApplyRequest) { r.Fence, r.Outcomes = c.Fence, []api.OutcomeReport{{Operation: op}} })
+		return out, err
+	}
+	record := func(o execution.Outcome) {
+		t.Helper()
+		r := &api.RecordOutcomeRequest{Common: w.common(), Execution: "e", Operation: id, Outcome: o}
+		api.Identify(r)
+		if _, err := w.Ledger.RecordOutcome(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := take(id)
+	if e := wantCode(t, err, execution.InvalidRequest); e.Facts["field"] != "outcomes[0].outcome" {
+		t.Errorf("nothing there: %v", e.Facts)
+	}
+	record(execution.OutcomeInProgress)
+	_, err = take(id)
+	wantCode(t, err, execution.InvalidRequest)
+	record(execution.OutcomeFailed)
+	_, err = take("nope")
+	wantCode(t, err, execution.InvalidRequest)
+	if _, err := take(id); err != nil {
+		t.Fatal(err)
+	}
+	if op := w.open("e").Operation(id); op.Outcome != execution.OutcomeFailed || op.Source != execution.FromLedger {
+		t.Errorf("%+v", op)
+	}
+}
+
+// What create, fork and the readers refuse before anything is written.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("e", nil)
+	w.apply("e", 1, func(r *api.ApplyRequest) { r.Operations = []api.OperationDeclaration{{Name: "pay"}} })
+	op := w.open("e").OperationsInOrder()[0].ID
+	refuse := func(code execution.Code, field string, err error) {
+		t.Helper()
+		if e := wantCode(t, err, code); field != "" && e.Facts["field"] != field {
+			t.Errorf("%v", e.Facts)
+		}
+	}
+	create := func(f func(r *api.CreateRequest)) error {
+		r := &api.CreateRequest{Common: w.common(), Workflow: "wf"}
+		f(r)
+		api.Identify(r)
+		_, err := w.Checkpoint.Create(t.Context(), r)
+		return err
+	}
+	refuse(execution.InvalidRequest, "execution", create(func(r *api.CreateRequest) {
+		r.Execution, r.Parent = "mine", &api.ParentRef{Execution: "e", Operation: op}
+	}))
+	refuse(execution.InvalidRequest, "parent.operation", create(func(r *api.CreateRequest) { r.Parent = &api.ParentRef{Execution: "e", Operation: "nope"} }))
+	refuse(execution.InvalidRequest, "request_id", create(func(r *api.CreateRequest) { r.RequestID = "" }))
+	fork := &api.ForkRequest{Common: api.Common{Tenant: tenant}, Execution: "e", AtVersion: 1, NewExecution: "f"}
+	_, err := w.Checkpoint.Fork(t.Context(), fork)
+	refuse(execution.InvalidRequest, "request_id", err)
+	fork.RequestID, fork.Operations = "r", "carry"
+	w.Checkpoint.Carry = nil
+	_, err = w.Checkpoint.Fork(t.Context(), fork)
+	refuse(execution.InvalidRequest, "operations", err)
+	_, err = w.Checkpoint.GetWorkflow(t.Context(), &api.GetWorkflowRequest{Common: api.Common{Tenant: tenant}, Workflow: "none"})
+	refuse(execution.NotFound, "", err)
+	for field, f := range map[string]func(r *api.GetRequest){
+		"operations_cursor": func(r *api.GetRequest) { r.OperationsCursor = api.Cursor("operations", "x") },
+		"artifacts_cursor":  func(r *api.GetRequest) { r.ArtifactsCursor = api.Cursor("artifacts", "-1") },
+	} {
+		r := &api.GetRequest{Common: api.Common{Tenant: tenant}, Execution: "e"}
+		f(r)
+		_, err = w.Checkpoint.Get(t.Context(), r)
+		refuse(execution.InvalidRequest, field, err)
+	}
+	r := &api.GetRequest{Common: api.Common{Tenant: tenant}, Execution: "e", ArtifactsCursor: api.Cursor("artifacts", "x")}
+	_, err = w.Checkpoint.Get(t.Context(), r)
+	refuse(execution.InvalidRequest, "artifacts_cursor", err)
+	r.ArtifactsCursor = api.Cursor("artifacts", "9")
+	if out, err := w.Checkpoint.Get(t.Context(), r); err != nil || len(out.Artifacts) != 0 {
+		t.Errorf("%+v %v", out, err)
+	}
+}
+
+// A listing leaves out what is being deleted, and what was touched too recently.
+func TestListLeavesOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, id := range []string{"a", "b", "c"} {
+		w.create(id, nil)
+	}
+	if err := w.e.Advance(1e10); err != nil {
+		t.Fatal(err)
+	}
+	w.apply("b", 1, func(r *api.ApplyRequest) {
+		r.Then = &api.Then{Complete: &api.Completion{Outcome: execution.StatusCompleted}} // touches the head
+	})
+	if ids, _ := w.list(func(r *api.ListRequest) { r.Workflow, r.IdleSeconds = "wf", 10 }); fmt.Sprint(ids) != "[a c]" && fmt.Sprint(ids) != "[c a]" {
+		t.Errorf("%v", ids)
+	}
+	it, _, err := w.e.Table(memory.Main).Get(t.Context(), store.Get{Key: journal.HeadKey("t#a"), Consistent: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	it[journal.HeadStatus] = store.S(string(execution.StatusDeleting))
+	if _, err := w.e.Table(memory.Main).Put(t.Context(), store.Put{Item: it}); err != nil {
+		t.Fatal(err)
+	}
+	if ids, _ := w.list(func(r *api.ListRequest) { r.Workflow = "wf" }); len(ids) != 2 {
+		t.Errorf("%v", ids)
+	}
+}
