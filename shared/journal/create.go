@@ -71,7 +71,7 @@ func (j *Journal) Create(ctx context.Context, c Creation) (h *Handle, replayed b
 		case errors.As(err, &old):
 			h, err := j.recognise(ctx, ref, old.head, c.Change.Request, now)
 			return h, err == nil, err
-		case store.KindOf(err) == store.TooLate:
+		case store.KindOf(err) == store.TooLate, errors.Is(err, errTaken): // begin anew
 			continue
 		}
 		return nil, false, err

@@ -92,6 +92,12 @@ func (j *Journal) Write(ctx context.Context, t execution.TenantID, e execution.E
 				warm = false
 				continue
 			}
+			if errors.Is(err, errTaken) { // what it staged was validated too long ago
+				if err := j.again(ctx, ref, err, round); err != nil {
+					return nil, err
+				}
+				continue
+			}
 			return nil, j.conflict(err, h)
 		}
 		p := step.Proposal

@@ -254,6 +254,12 @@ func TestValidationWindow(t *testing.T) {
 	if h, replayed, err := j.Create(ctx, creation("late", `{}`, "")); err != nil || replayed || h.State.CreatedAt != w.engine.Now().UnixMilli() || h.State.Generation != h.State.CreatedAt {
 		t.Errorf("%v %v", replayed, err)
 	}
+	j = w.process()
+	j.Bucket = &slowBucket{Bucket: j.Bucket, before: sync.OnceFunc(func() { w.advance(store.Window + time.Second) })}
+	large := creation("large", `{"s":"`+noise(rand.New(rand.NewPCG(1, 2)), 1000)+`"}`, "")
+	if h, replayed, err := j.Create(ctx, large); err != nil || replayed || h.State.CreatedAt != w.engine.Now().UnixMilli() {
+		t.Errorf("a large creation: %v %v", replayed, err)
+	}
 	h := w.create(w.process(), "renewed", `{}`, "w1")
 	w.advance(10 * time.Second)
 	j = w.between("update", func() { w.advance(store.Window + time.Second) })
