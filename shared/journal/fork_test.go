@@ -133,6 +133,7 @@ func TestCarryRefusals(t *testing.T) {
 	wantCode(t, err, execution.Deleted, "in_progress")
 	w.remove(k.PK, k.SK)
 	// What is staged after a pause was validated too long ago: all begins anew.
+	j = w.process()
 	j.Bucket = &slowBucket{Bucket: j.Bucket, before: sync.OnceFunc(func() { w.advance(store.Window + time.Second) })}
 	if _, err = carry("child", store.MaxTransactItems-9); err != nil {
 		t.Fatal(err)
