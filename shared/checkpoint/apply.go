@@ -46,6 +46,9 @@ func (s *Service) Apply(ctx context.Context, r *api.ApplyRequest) (*api.ApplyRep
 		}
 		return nil, err
 	}
+	if w.Replay == nil && w.Proposal.Contradictions > 0 {
+		s.count(telemetry.Contradictions, float64(w.Proposal.Contradictions))
+	}
 	return s.applied(ctx, r, w, known)
 }
 
@@ -113,6 +116,9 @@ func (s *Service) gather(ctx context.Context, h *journal.Handle, r *api.ApplyReq
 	if c.Outcomes, err = s.outcomes(ctx, h, r.Outcomes); err != nil {
 		return nil, err
 	}
+	if c.Ledger, err = s.against(ctx, h, r); err != nil {
+		return nil, err
+	}
 	if len(r.Absorb) > 0 {
 		refs := make([]execution.SignalRef, len(r.Absorb))
 		for i, a := range r.Absorb {
@@ -144,38 +150,6 @@ func (s *Service) gather(ctx context.Context, h *journal.Handle, r *api.ApplyReq
 // manyAbsorbed is how many absorbed signals a fold carries before it looks for
 // those whose items are empty by now.
 const manyAbsorbed = 64
-
-// outcomes completes what the owner reports: without an outcome the ledger's is
-// taken, large results go to the bucket.
-func (s *Service) outcomes(ctx context.Context, h *journal.Handle, reports []api.OutcomeReport) ([]execution.Settlement, error) {
-	out := make([]execution.Settlement, 0, len(reports))
-	for i, o := range reports {
-		t := execution.Settlement{Operation: o.Operation, Attempt: o.Attempt, Outcome: o.Outcome, Reason: o.Reason, ProviderRef: o.ProviderRef, Result: o.Result}
-		op := h.State.Operation(o.Operation)
-		if o.Outcome == "" && op != nil {
-			slots, err := s.Journal.GetSlots(ctx, h.State.Ref, []*execution.Operation{op})
-			if err != nil {
-				return nil, err
-			}
-			slot := slots[op.ID]
-			if slot == nil || !slot.Outcome.Final() {
-				return nil, execution.Invalid(fmt.Sprintf("outcomes[%d].outcome", i), "the ledger has no final outcome of this operation").With("operation", string(op.ID))
-			}
-			if slot.Contradicted {
-				return nil, execution.Invalid(fmt.Sprintf("outcomes[%d].outcome", i), "the ledger's evidence contradicts itself: reconcile, and decide").With("operation", string(op.ID))
-			}
-			t = execution.Settlement{Operation: op.ID, Attempt: slot.Attempt, Outcome: slot.Outcome, Reason: slot.Reason, ProviderRef: slot.ProviderRef, Result: slot.Result,
-				ResultRef: slot.ResultRef, Source: execution.FromLedger}
-		} else if op != nil && t.Result != nil {
-			var err error
-			if t.Result, t.ResultRef, err = s.Ledger.Shrink(ctx, h.State.Ref, t.Result); err != nil {
-				return nil, err
-			}
-		}
-		out = append(out, t)
-	}
-	return out, nil
-}
 
 // forgotten looks up operations that may have been settled so long ago that
 // the fold dropped them; their declarations are answered from their slots.

@@ -24,8 +24,11 @@ type Change struct {
 	// At most one of State, Patch and Merge.
 	State, Patch, Merge *jsonx.Value
 
-	Outcomes   []Settlement // of the owner: what it learned
-	Evidence   []Evidence   // to be judged together (reconcile)
+	Outcomes []Settlement // of the owner: what it learned
+	// Ledger is what the ledger says about operations in Outcomes and Operations;
+	// it is judged together with what the owner says of them.
+	Ledger     []Evidence
+	Evidence   []Evidence // to be judged together (reconcile)
 	Checks     []Check
 	Operations []Declaration
 	// NotForgotten are operations of which the ledger knows nothing, although the

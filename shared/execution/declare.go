@@ -26,8 +26,8 @@ func (p *proposer) outcomes() error {
 		if t.Source == "" {
 			t.Source = FromOwner
 		}
-		p.take(op, []Evidence{{Operation: op.ID, Attempt: t.Attempt, Finding: findingOf(t.Outcome), Outcome: t.Outcome, Source: t.Source, ProviderRef: t.ProviderRef,
-			Result: t.Result, ResultRef: t.ResultRef, Reason: t.Reason}})
+		p.take(op, append(slices.Clone(p.c.Ledger), Evidence{Operation: op.ID, Attempt: t.Attempt, Finding: findingOf(t.Outcome), Outcome: t.Outcome, Source: t.Source,
+			ProviderRef: t.ProviderRef, Result: t.Result, ResultRef: t.ResultRef, Reason: t.Reason}))
 	}
 	return nil
 }
@@ -174,6 +174,10 @@ func (p *proposer) declareOne(d *Declaration, task TaskID, field string) (Operat
 	if err := op.Matches(d, field); err != nil {
 		return "", err
 	}
+	if op.Final() && len(p.c.Ledger) > 0 { // contradictions that came after it was settled
+		p.take(op, p.c.Ledger)
+		op = p.operation(id)
+	}
 	next, disp := Redeclare(op, p.entry.Fence, p.env.Now)
 	p.disp = append(p.disp, disp)
 	if next > 0 {
@@ -226,17 +230,29 @@ func (op *Operation) Matches(d *Declaration, field string) error {
 // next is the attempt to give out (the current one: once more; 0: none).
 //
 // The same identity never gets a second `go` while the first may have happened,
-// unless its own protection makes that harmless.
+// unless its own protection makes that harmless: evidence of an effect that came
+// after an attempt was settled as having none stops it, until a person decides.
 func Redeclare(op *Operation, fence, now int64) (next int, d Disposition) {
 	switch {
-	case op.NeedsReview:
+	case op.NeedsReview, op.contradicted():
 		return 0, UncertainDisp
-	case op.Outcome == OutcomeRejected || op.Outcome == OutcomeNotExecuted:
+	case op.Outcome.Effectless():
 		return op.Attempt + 1, firstDisposition(op)
 	case op.Final():
 		return 0, Settled
 	}
 	return again(op, fence, now)
+}
+
+// contradicted reports evidence of an effect against an outcome that says there
+// was none, on which nobody has decided.
+func (op *Operation) contradicted() bool {
+	if !op.Outcome.Effectless() || op.Source == FromVerdict {
+		return false
+	}
+	return slices.ContainsFunc(op.Contradictions, func(c Contradiction) bool {
+		return !c.Outcome.Effectless() && !slices.ContainsFunc(op.Past, func(p PastAttempt) bool { return p.Attempt >= c.Attempt && p.Source == FromVerdict })
+	})
 }
 
 // again decides about an open operation.

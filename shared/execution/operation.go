@@ -45,6 +45,9 @@ func (o Outcome) Final() bool {
 	return false
 }
 
+// Effectless reports an outcome that says that nothing happened.
+func (o Outcome) Effectless() bool { return o == OutcomeRejected || o == OutcomeNotExecuted }
+
 // Known reports whether this version knows the outcome.
 func (o Outcome) Known() bool {
 	return o.Final() || o == OutcomeNone || o == OutcomeUnknown || o == OutcomeInProgress

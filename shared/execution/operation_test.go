@@ -616,3 +616,32 @@ func TestErrors(t *testing.T) {
 		t.Error(e)
 	}
 }
+
+// An effect that shows itself after its attempt was settled as having none stops
+// the next attempt until somebody decides, about that attempt or a later one.
+func TestLateEffectStopsTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	said := func(attempt int, o Outcome) []Contradiction { return []Contradiction{{Attempt: attempt, Outcome: o}} }
+	for name, tt := range map[string]struct {
+		op   Operation
+		want Disposition
+	}{
+		"nothing":           {Operation{Attempt: 1, Outcome: OutcomeRejected, Source: FromOwner}, Go},
+		"succeeded":         {Operation{Attempt: 1, Outcome: OutcomeRejected, Contradictions: said(1, OutcomeSucceeded)}, UncertainDisp},
+		"failed":            {Operation{Attempt: 1, Outcome: OutcomeNotExecuted, Contradictions: said(1, OutcomeFailed)}, UncertainDisp},
+		"of a newer kind":   {Operation{Attempt: 1, Outcome: OutcomeNotExecuted, Contradictions: said(1, "reversed")}, UncertainDisp},
+		"no effect either":  {Operation{Attempt: 1, Outcome: OutcomeRejected, Contradictions: said(1, OutcomeNotExecuted)}, Go},
+		"rejected as well":  {Operation{Attempt: 1, Outcome: OutcomeNotExecuted, Contradictions: said(1, OutcomeRejected)}, Go},
+		"decided":           {Operation{Attempt: 1, Outcome: OutcomeRejected, Source: FromVerdict, Contradictions: said(1, OutcomeSucceeded)}, Go},
+		"an earlier one":    {Operation{Attempt: 2, Outcome: OutcomeRejected, Past: []PastAttempt{{Attempt: 1, Outcome: OutcomeRejected}}, Contradictions: said(1, OutcomeSucceeded)}, UncertainDisp},
+		"decided then":      {Operation{Attempt: 2, Outcome: OutcomeRejected, Past: []PastAttempt{{Attempt: 1, Source: FromVerdict}}, Contradictions: said(1, OutcomeSucceeded)}, Go},
+		"decided before":    {Operation{Attempt: 3, Outcome: OutcomeRejected, Past: []PastAttempt{{Attempt: 1, Source: FromVerdict}, {Attempt: 2}}, Contradictions: said(2, OutcomeSucceeded)}, UncertainDisp},
+		"decided after":     {Operation{Attempt: 3, Outcome: OutcomeRejected, Past: []PastAttempt{{Attempt: 1}, {Attempt: 2, Source: FromVerdict}}, Contradictions: said(1, OutcomeSucceeded)}, Go},
+		"of a settled one":  {Operation{Attempt: 1, Outcome: OutcomeSucceeded, Contradictions: said(1, OutcomeFailed)}, Settled},
+		"harmless to go on": {Operation{Attempt: 1, Outcome: OutcomeRejected, OnUncertain: Always, Contradictions: said(1, OutcomeSucceeded)}, UncertainDisp},
+	} {
+		if next, d := Redeclare(&tt.op, 1, 0); d != tt.want || (next > 0) != (tt.want == Go) {
+			t.Errorf("%s: %s, attempt %d", name, d, next)
+		}
+	}
+}

@@ -37,6 +37,28 @@ func (l *Ledger) Evidence(ctx context.Context, s *execution.State, ops []*execut
 	return out, nil
 }
 
+// AllEvidence is Evidence about every attempt of the operations: one request more
+// for each that has more than one.
+func (l *Ledger) AllEvidence(ctx context.Context, s *execution.State, ops []*execution.Operation) ([]execution.Evidence, error) {
+	var out []execution.Evidence
+	var once []*execution.Operation
+	for _, op := range ops {
+		if op.Attempt == 1 {
+			once = append(once, op)
+			continue
+		}
+		slots, err := l.Journal.ReadSlots(ctx, s.Ref, op.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, slot := range slots {
+			out = append(out, slotEvidence(slot)...)
+		}
+	}
+	evs, err := l.Evidence(ctx, s, once)
+	return append(out, evs...), err
+}
+
 // slotEvidence is what one slot says.
 func slotEvidence(s *journal.Slot) []execution.Evidence {
 	ev := execution.Evidence{Operation: s.Operation, Attempt: s.Attempt, Source: execution.FromLedger, AskedAt: s.At, Started: s.Started(), Actor: s.Actor}

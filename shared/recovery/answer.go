@@ -27,6 +27,9 @@ func parseAnswer(b []byte, q Question) (ev execution.Evidence, why string) {
 	if err != nil || v.Kind() != jsonx.Object {
 		return failed("the answer is no JSON object")
 	}
+	if name := aboutAnother(v, q); name != "" {
+		return failed("the answer is about another " + name)
+	}
 	finding, _ := v.Get("finding").Text()
 	ev.Finding = execution.Finding(finding)
 	for _, f := range []struct {
@@ -88,6 +91,23 @@ func parseAnswer(b []byte, q Question) (ev execution.Evidence, why string) {
 		ev.Fenced = false
 	}
 	return ev, ""
+}
+
+// aboutAnother names what an answer repeats of its question and has otherwise.
+func aboutAnother(v *jsonx.Value, q Question) string {
+	for _, f := range []struct{ name, want string }{{"operation", string(q.Operation)}, {"execution", string(q.Execution)}, {"tenant", string(q.Tenant)}, {"provider_key", q.ProviderKey}} {
+		if m := v.Get(f.name); m != nil {
+			if got, _ := m.Text(); got != f.want {
+				return f.name
+			}
+		}
+	}
+	if m := v.Get("attempt"); m != nil {
+		if n, ok := m.IsInt64(); !ok || n != int64(q.Attempt) {
+			return "attempt"
+		}
+	}
+	return ""
 }
 
 // askedWrong says in constant words why there was no answer.

@@ -45,6 +45,14 @@ func TestParseAnswer(t *testing.T) {
 		{`{"finding":"rejected_duplicate"}`, execution.RejectedDuplicate, "", false},
 		{`{"finding":"decided","outcome":"succeeded"}`, execution.QueryFailed, "", false},
 		{`{"finding":"decided"}`, execution.QueryFailed, "", false},
+		{`{"finding":"found","operation":"op","attempt":3,"provider_key":"pk","execution":"e","tenant":"t"}`, execution.Found, execution.OutcomeSucceeded, false},
+		{`{"finding":"found","operation":"other"}`, execution.QueryFailed, "", false},
+		{`{"finding":"found","operation":null}`, execution.QueryFailed, "", false},
+		{`{"finding":"not_found","fenced":true,"attempt":2}`, execution.QueryFailed, "", false},
+		{`{"finding":"found","attempt":"3"}`, execution.QueryFailed, "", false},
+		{`{"finding":"found","provider_key":"pk2"}`, execution.QueryFailed, "", false},
+		{`{"finding":"found","execution":"e2"}`, execution.QueryFailed, "", false},
+		{`{"finding":"found","tenant":"t2"}`, execution.QueryFailed, "", false},
 		{`{}`, execution.QueryFailed, "", false},
 		{`[]`, execution.QueryFailed, "", false},
 		{``, execution.QueryFailed, "", false},
@@ -52,7 +60,7 @@ func TestParseAnswer(t *testing.T) {
 		{pad(maxAnswer + 1), execution.QueryFailed, "", false},
 	}
 	for _, tt := range tests {
-		ev, why := parseAnswer([]byte(tt.answer), Question{Operation: "op", Attempt: 3})
+		ev, why := parseAnswer([]byte(tt.answer), Question{Tenant: "t", Execution: "e", Operation: "op", Attempt: 3, ProviderKey: "pk"})
 		if ev.Finding != tt.finding || ev.Outcome != tt.outcome || ev.Fenced != tt.fenced || (why == "") == (tt.finding == execution.QueryFailed) && tt.answer != `{"finding":"query_failed"}` {
 			t.Errorf("%.80s: %+v %q", tt.answer, ev, why)
 		}

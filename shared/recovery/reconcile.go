@@ -72,7 +72,22 @@ func (s *Service) callersEvidence(ctx context.Context, h *journal.Handle, r *api
 		}
 		out = append(out, ev)
 	}
-	return out, nil
+	return s.withLedger(ctx, h.State, out)
+}
+
+// withLedger adds what the ledger says about the open operations that a caller
+// brings evidence of, so that the two are judged together. A person's verdict
+// outranks both.
+func (s *Service) withLedger(ctx context.Context, st *execution.State, evs []execution.Evidence) ([]execution.Evidence, error) {
+	var ops []*execution.Operation
+	for i := range evs {
+		op := st.Operation(evs[i].Operation)
+		if op != nil && !op.Final() && evs[i].Finding != execution.Decided && !slices.Contains(ops, op) {
+			ops = append(ops, op)
+		}
+	}
+	said, err := s.Ledger.Evidence(ctx, st, ops)
+	return append(evs, said...), err
 }
 
 // round is one round of evidence about one execution.
@@ -153,7 +168,7 @@ func (s *Service) absorbStep(h *journal.Handle, rd *round) (*journal.Step, error
 		switch {
 		case rd.fromCaller && ev.AskedAt == 0:
 			ev.AskedAt = min(h.State.ClaimedAt, now)
-		case !rd.fromCaller:
+		case !rd.fromCaller || ev.Source == execution.FromLedger:
 			// A later read may show a little less time than the earlier one; earlier is
 			// the safe side.
 			ev.AskedAt = min(ev.AskedAt, now)

@@ -1,0 +1,83 @@
+package fieldcases
+
+import "testing"
+
+// The owner's word does not outrank what the ledger has: a webhook was faster and
+// says something else. Nothing goes again on one of two words, and a person decides.
+func TestOwnerAgainstLedger(t *testing.T) {
+	k := start(t)
+	c := k.create("e", object{"claim": object{"owner": "A", "lease_seconds": 900}})
+	report := func(k *kit, id, outcome string, more object) string {
+		k.apply("e", k.version("e"), object{"fence": c.fence(), "outcomes": []any{with(object{"operation": id, "outcome": outcome}, more)}})
+		return k.op("e", id).str("status")
+	}
+	for name, x := range map[string]struct {
+		ledger, owner, status string
+		result                object
+	}{
+		"no effect after one":       {"succeeded", "rejected", "needs_review", nil},
+		"failed after an effect":    {"succeeded", "failed", "needs_review", nil},
+		"an effect after failed":    {"failed", "succeeded", "needs_review", nil},
+		"rejected after failed":     {"failed", "rejected", "needs_review", nil},
+		"another result":            {"succeeded", "succeeded", "needs_review", object{"result": object{"id": 2}}},
+		"a refused duplicate":       {"unknown", "rejected", "uncertain", nil},
+		"the same":                  {"succeeded", "succeeded", "succeeded", object{"result": object{"id": number("1")}}},
+		"the same without a result": {"succeeded", "succeeded", "succeeded", nil},
+		"settled after unknown":     {"unknown", "succeeded", "succeeded", nil},
+	} {
+		k.run(name, func(k *kit) {
+			o := k.declare("e", c.fence(), object{"key": name})
+			id := o.str("operation")
+			evidence := object{}
+			if x.ledger == "succeeded" {
+				evidence["result"] = object{"id": 1}
+			}
+			k.outcome("e", id, x.ledger, evidence)
+			equal(k, report(k, id, x.owner, x.result), x.status, "status")
+			want := "uncertain"
+			if x.status == "succeeded" {
+				want = "settled"
+			}
+			equal(k, k.declare("e", c.fence(), object{"key": name}).str("disposition"), want, "declared again")
+		})
+	}
+	for _, finding := range []object{{"finding": "found", "outcome": "rejected"}, {"finding": "found", "outcome": "failed"}, {"finding": "not_found", "fenced": true}} {
+		k.run("reconcile "+finding["finding"].(string), func(k *kit) {
+			id := k.declare("e", c.fence(), object{"key": k.Name()}).str("operation")
+			k.outcome("e", id, "succeeded")
+			k.reconcile("e", c.fence(), with(finding, object{"operation": id}))
+			oneOf(k, k.op("e", id).str("status"), []string{"needs_review", "succeeded"}, "status")
+		})
+	}
+}
+
+// An effect that shows itself only after its attempt was settled as having none
+// stops the next one, until a person has decided.
+func TestLateEffectStopsTheNext(t *testing.T) {
+	k := start(t)
+	c := k.create("e", object{"claim": object{"owner": "A", "lease_seconds": 900}})
+	op := object{"key": "k"}
+	id := k.declare("e", c.fence(), op).str("operation")
+	reject := func(attempt int) {
+		k.apply("e", k.version("e"), object{"fence": c.fence(), "outcomes": []any{object{"operation": id, "outcome": "rejected", "attempt": attempt}}})
+	}
+	decide := func(attempt int) {
+		k.reconcile("e", c.fence(), object{"operation": id, "finding": "decided", "attempt": attempt, "outcome": "rejected", "reason": "another payment"})
+	}
+	reject(1)
+	k.outcome("e", id, "succeeded", object{"attempt": 1})
+	equal(t, k.declare("e", c.fence(), op).str("disposition"), "uncertain", "after a late effect")
+	equal(t, len(k.op("e", id).list("contradictions")), 1, "contradictions")
+	decide(1)
+	d := k.declare("e", c.fence(), op)
+	equal(t, []any{d.str("disposition"), d.int("attempt")}, []any{"go", int64(2)}, "after the verdict")
+	reject(2)
+	d = k.declare("e", c.fence(), op)
+	equal(t, []any{d.str("disposition"), d.int("attempt")}, []any{"go", int64(3)}, "what was decided stays decided")
+	// The second attempt shows itself while the third is under way.
+	k.outcome("e", id, "failed", object{"attempt": 2})
+	reject(3)
+	equal(t, k.declare("e", c.fence(), op).str("disposition"), "uncertain", "an earlier attempt's effect")
+	decide(3)
+	equal(t, k.declare("e", c.fence(), op).str("disposition"), "go", "after the second verdict")
+}
