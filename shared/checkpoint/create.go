@@ -150,6 +150,13 @@ func (s *Service) child(ctx context.Context, r *api.CreateRequest, in *journal.C
 	}
 	ref := p.State.Ref
 	in.Execution = ChildID(ref, op)
+	if op.Final() { // whatever settled it without a slot: only a child that is there already is answered
+		if head, _, err := s.Journal.ReadHead(ctx, r.Tenant, in.Execution); err != nil {
+			return err
+		} else if head == nil {
+			return started(in.Execution, op.ID)
+		}
+	}
 	in.Change.Created.Parent = &execution.Parent{Execution: ref.Execution, Generation: ref.Generation, Operation: op.ID, Attempt: op.Attempt}
 	key := journal.SlotKey(ref.PK(), op.ID, op.Attempt)
 	now := s.Journal.Now(p)
@@ -162,11 +169,15 @@ func (s *Service) child(ctx context.Context, r *api.CreateRequest, in *journal.C
 	}
 	in.Refused = func(i int, _ store.Item) error {
 		if i == 0 {
-			return execution.Errorf(execution.ExecutionClosed, "the attempt was started or settled without a child").With("operation", string(op.ID)).With("execution", string(in.Execution))
+			return started(in.Execution, op.ID)
 		}
 		return execution.Errorf(execution.Deleted, "the parent is being deleted").With("execution", string(ref.Execution))
 	}
 	return nil
+}
+
+func started(child execution.ExecutionID, op execution.OperationID) error {
+	return execution.Errorf(execution.ExecutionClosed, "the attempt was started or settled without a child").With("operation", string(op)).With("execution", string(child))
 }
 
 // ChildID names the execution that is the effect of an operation's current

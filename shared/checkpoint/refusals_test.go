@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cairnstate/cairn/shared/api"
+	"github.com/cairnstate/cairn/shared/checkpoint"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
@@ -215,5 +216,114 @@ func TestListLeavesOut(t *testing.T) {
 	}
 	if ids, _ := w.list(func(r *api.ListRequest) { r.Workflow = "wf" }); len(ids) != 2 {
 		t.Errorf("%v", ids)
+	}
+}
+
+// transacting runs something right before a table's next transaction.
+type transacting struct {
+	store.Table
+	what func()
+}
+
+func (b *transacting) Transact(ctx context.Context, in store.Transact) (store.Meta, error) {
+	if what := b.what; what != nil {
+		b.what = nil
+		what()
+	}
+	return b.Table.Transact(ctx, in)
+}
+
+// A child is made for an attempt of which nothing was begun, by a parent that is
+// there: in each of these by itself no child, and nothing of one.
+func TestNoChild(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before, between func(w *world, op execution.OperationID)
+		code            execution.Code
+	}{
+		"nothing in the way": {nil, nil, ""},
+		"evidence": {func(w *world, op execution.OperationID) {
+			r := &api.RecordOutcomeRequest{Common: w.common(), Execution: "e", Operation: op, Outcome: execution.OutcomeInProgress}
+			api.Identify(r)
+			if _, err := w.Ledger.RecordOutcome(w.Context(), r); err != nil {
+				w.Fatal(err)
+			}
+		}, nil, execution.ExecutionClosed},
+		"settled": {func(w *world, op execution.OperationID) { w.settle(op, nil) }, nil, execution.ExecutionClosed},
+		"the parent has ended": {func(w *world, op execution.OperationID) {
+			w.settle(op, &api.Then{Complete: &api.Completion{Outcome: execution.StatusCompleted}})
+		}, nil, execution.ExecutionClosed},
+		"begun meanwhile": {nil, func(w *world, op execution.OperationID) {
+			k := journal.SlotKey("t#e", op, 1)
+			w.put(store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), journal.SlotGeneration: store.N(w.open("e").Generation), journal.SlotStarted: store.N(5)})
+		}, execution.ExecutionClosed},
+		"being deleted": {nil, func(w *world, _ execution.OperationID) {
+			it := w.head("e")
+			it[journal.HeadStatus] = store.S(string(execution.StatusDeleting))
+			w.put(it)
+		}, execution.Deleted},
+		"another life": {nil, func(w *world, _ execution.OperationID) {
+			it := w.head("e")
+			it[journal.HeadGeneration] = store.N(5)
+			w.put(it)
+		}, execution.Deleted},
+	} {
+		w := newWorld(t)
+		c := w.create("e", func(r *api.CreateRequest) { r.Claim = &api.CreateClaim{Owner: "w", LeaseSeconds: 60} })
+		op := w.apply("e", 1, func(r *api.ApplyRequest) { r.Fence, r.Operations = c.Fence, []api.OperationDeclaration{{Name: "sub"}} }).Operations[0].Operation
+		if tt.before != nil {
+			tt.before(w, op)
+		}
+		if tt.between != nil {
+			w.Journal.Table = &transacting{w.Journal.Table, func() { tt.between(w, op) }}
+		}
+		r := &api.CreateRequest{Common: w.common(), Workflow: "sub", Parent: &api.ParentRef{Execution: "e", Operation: op}}
+		api.Identify(r)
+		out, err := w.Checkpoint.Create(t.Context(), r)
+		if execution.CodeOf(err) != tt.code {
+			t.Errorf("%s: %+v %v, want %q", name, out, err, tt.code)
+		}
+		id := checkpoint.ChildID(execution.Ref{Tenant: tenant, Execution: "e", Generation: c.Generation}, &execution.Operation{ID: op, Attempt: 1})
+		if there := w.head(string(id)) != nil; there != (tt.code == "") {
+			t.Errorf("%s: there is a child: %v", name, there)
+		}
+	}
+	// One that was made is answered, also once its end has settled the operation.
+	w := newWorld(t)
+	c := w.create("e", func(r *api.CreateRequest) { r.Claim = &api.CreateClaim{Owner: "w", LeaseSeconds: 60} })
+	op := w.apply("e", 1, func(r *api.ApplyRequest) { r.Fence, r.Operations = c.Fence, []api.OperationDeclaration{{Name: "sub"}} }).Operations[0].Operation
+	r := &api.CreateRequest{Common: w.common(), Workflow: "sub", Parent: &api.ParentRef{Execution: "e", Operation: op}}
+	api.Identify(r)
+	first, err := w.Checkpoint.Create(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle(op, nil)
+	if again, err := w.Checkpoint.Create(t.Context(), r); err != nil || !again.Replayed || again.Execution != first.Execution {
+		t.Errorf("%+v %v", again, err)
+	}
+}
+
+func (w *world) settle(op execution.OperationID, then *api.Then) {
+	w.Helper()
+	s := w.open("e")
+	w.apply("e", s.Version, func(r *api.ApplyRequest) {
+		r.Fence, r.Outcomes, r.Then = s.Fence, []api.OutcomeReport{{Operation: op, Outcome: execution.OutcomeSucceeded}}, then
+	})
+}
+
+func (w *world) head(id string) store.Item {
+	w.Helper()
+	it, _, err := w.e.Table(memory.Main).Get(w.Context(), store.Get{Key: journal.HeadKey("t#" + id), Consistent: true})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return it
+}
+
+func (w *world) put(it store.Item) {
+	w.Helper()
+	if _, err := w.e.Table(memory.Main).Put(w.Context(), store.Put{Item: it}); err != nil {
+		w.Fatal(err)
 	}
 }
