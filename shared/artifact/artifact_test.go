@@ -224,6 +224,14 @@ func TestRefusedBeforeAnyWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Given up: the fence is what it was, and nobody's.
+	if _, _, err := w.engine.Table(memory.Main).Update(t.Context(), store.Update{Key: journal.HeadKey(s.PK()), Actions: []store.Action{store.Remove{Attr: journal.HeadOwner}}}); err != nil {
+		t.Fatal(err)
+	}
+	r = request("x", []byte("x"))
+	r.Fence = 2
+	_, err = w.Artifacts.Put(t.Context(), r)
+	refused(t, err, execution.LeaseLost, "")
 	for status, code := range map[string]execution.Code{"completed": execution.ExecutionClosed, "deleting": execution.Deleted, "strange": execution.Integrity} {
 		if _, _, err := w.engine.Table(memory.Main).Update(t.Context(), store.Update{Key: journal.HeadKey(s.PK()), Actions: []store.Action{store.Set{Attr: journal.HeadStatus, Value: store.S(status)}}}); err != nil {
 			t.Fatal(err)
