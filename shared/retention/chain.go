@@ -29,6 +29,8 @@ func (c *checker) items(ctx context.Context, h *journal.Head) error {
 				if err := chain.entry(ctx, it); err != nil {
 					return err
 				}
+			case kind+"#" == journal.SlotPrefix && journal.SlotOf(it).Stub && it.Int(journal.SlotGeneration) != c.ref.Generation:
+				// of an earlier generation, until its final sweep
 			case (kind+"#" == journal.SlotPrefix || kind+"#" == journal.TimerPrefix) && it.Int(journal.SlotGeneration) != c.ref.Generation:
 				c.find(findStray, sk, "of another generation")
 			case kind+"#" == journal.SignalPrefix && !strings.HasPrefix(sk, fmt.Sprintf("%s%d#", journal.SignalPrefix, c.ref.Generation)):

@@ -185,6 +185,10 @@ func TestDeletionKeepsFilledSlotsTaken(t *testing.T) {
 		if _, _, err := w.engine.Table(memory.Main).Update(t.Context(), *late); !errors.As(err, &refused) {
 			t.Errorf("a late tool: %v", err)
 		}
+		w.create("e", fields{"reuse": "new_generation"})
+		if f := w.ok("retention", "verify", fields{"execution": "e"})["findings"].([]any); len(f) > 0 {
+			t.Errorf("verify of the id used again: %v", f)
+		}
 		w.advance(time.Hour)
 		w.settle()
 		if left := of(w.items(), "bank#e/op#"); len(left) > 0 {
