@@ -141,7 +141,7 @@ func (w *world) observe() {
 		case strings.HasPrefix(sk, journal.SlotPrefix) && !strings.Contains(sk, "#x#"):
 			w.truth.slot(e, k, r)
 		case strings.HasPrefix(sk, journal.SignalPrefix):
-			if r.New == nil && r.Old.Has("b") && !k.closed() {
+			if r.New == nil && r.Old.Has("b") && !k.closed() && strings.HasPrefix(sk, fmt.Sprintf("%s%d#", journal.SignalPrefix, k.gen)) {
 				w.fail("the signal %s of %s went before it was taken in", sk, e)
 			}
 		case strings.HasPrefix(sk, journal.TimerPrefix):
@@ -290,7 +290,7 @@ func (t *truth) wanted(k *known) bool {
 // slot holds: the first final outcome stands.
 func (t *truth) slot(e execution.ExecutionID, k *known, r memory.Record) {
 	if r.New == nil {
-		if k.status != execution.StatusDeleting && !k.deleted {
+		if !k.closed() && r.Old.Int(journal.SlotGeneration) == k.gen {
 			t.w.fail("the slot %s of %s went while it was %s", r.Key.SK, e, k.status)
 		}
 		return

@@ -280,7 +280,7 @@ func (w *world) operate(e execution.ExecutionID) {
 			a.releaseThread()
 		case 10:
 			if k.program != nil && !k.program.leaf && !k.program.carried && k.deleted {
-				a.create(e, "", "new_generation")
+				a.create(e, k.policy, "new_generation")
 			}
 		}
 	})
