@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
 )
@@ -396,6 +397,52 @@ func TestHoldJustBeforeTheClosing(t *testing.T) {
 		}
 		if g := w.get("e"); g["status"] != "running" {
 			t.Errorf("held by %v: %v", on, g["status"])
+		}
+	}
+}
+
+// A hold that comes between the judgement and the archived entry stops the
+// archiving, also one on a subject that came with it.
+func TestHoldJustBeforeTheArchiving(t *testing.T) {
+	t.Parallel()
+	place := func(w *world, sel fields) { w.ok("retention", "hold", with(fields{"hold": "h", "reason": "r"}, sel)) }
+	for name, what := range map[string]func(w *world){
+		"execution": func(w *world) { place(w, fields{"execution": "e"}) },
+		"thread":    func(w *world) { place(w, fields{"thread": "T"}) },
+		"subject":   func(w *world) { place(w, fields{"subject": "customer-1"}) },
+		"a subject that came meanwhile": func(w *world) {
+			place(w, fields{"subject": "customer-2"})
+			r := ref(w, "e")
+			other, _, err := w.Journal.ReadHead(w.t.Context(), w.tenant, "other")
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			mine, _, err := w.Journal.ReadHead(w.t.Context(), w.tenant, "e")
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			tokens := append(mine.SubjectTokens, other.SubjectTokens...)
+			if _, _, err := w.engine.Table(memory.Main).Update(w.t.Context(), store.Update{Key: journal.HeadKey(r.PK()), Actions: []store.Action{store.Set{Attr: journal.HeadSubjects, Value: store.SS(tokens...)}}}); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		w := newWorld(t)
+		w.rich("e", fields{"thread": "T"})
+		w.create("other", fields{"subjects": []string{"customer-2"}})
+		w.complete("e")
+		plain := w.Services
+		w.Services = w.process(&justBefore{w.engine.Table(memory.Main), func() {
+			hooked := w.Services
+			w.Services = plain
+			what(w)
+			w.Services = hooked
+		}})
+		if c := w.code("retention", "archive", fields{"execution": "e"}); c != execution.Held {
+			t.Errorf("%s: %q", name, c)
+		}
+		if g := w.get("e"); g["status"] != "completed" {
+			t.Errorf("%s: %v", name, g["status"])
 		}
 	}
 }
