@@ -98,9 +98,9 @@ func (s *Service) damage(ctx context.Context, h *journal.Handle, err error) erro
 			return err
 		}
 		return errMoved
-	case now.Generation != h.State.Generation || now.Status != h.State.Status:
+	case now.Generation != h.State.Generation || was == nil && now.Status != h.State.Status:
 		return errMoved
-	case was != nil && (now.Floor != was.Floor || now.Item.Int(headBundled) != was.Item.Int(headBundled)):
+	case was != nil && (now.Status != was.Status || now.Floor != was.Floor || now.Item.Int(headBundled) != was.Item.Int(headBundled)):
 		return errMoved
 	}
 	return err
