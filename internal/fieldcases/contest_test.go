@@ -1,6 +1,9 @@
 package fieldcases
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // The owner's word does not outrank what the ledger has: a webhook was faster and
 // says something else. Nothing goes again on one of two words, and a person decides.
@@ -80,4 +83,53 @@ func TestLateEffectStopsTheNext(t *testing.T) {
 	equal(t, k.declare("e", c.fence(), op).str("disposition"), "uncertain", "an earlier attempt's effect")
 	decide(3)
 	equal(t, k.declare("e", c.fence(), op).str("disposition"), "go", "after the second verdict")
+}
+
+// A cursor belongs to its question: with another one's a listing would begin in the
+// middle, and a deletion end with `done` and half of it left.
+func TestCursorsBelongToTheirQuestion(t *testing.T) {
+	k := start(t)
+	for n := range 6 {
+		k.create(fmt.Sprint("e", n), object{"thread": "th", "labels": object{"a": "b"}, "subjects": []any{"s"}})
+		k.create(fmt.Sprint("f", n), object{"thread": "th2", "labels": object{"a": "c"}, "subjects": []any{"s2"}, "workflow": "wf2"})
+		k.apply("e0", int64(n+1), object{"merge": object{"n": n}})
+	}
+	k.apply("f0", 1)
+	questions := map[string][]object{
+		"list":    {{"status": "created"}, {"status": "running"}, {"thread": "th"}, {"thread": "th2"}, {"workflow": "wf"}, {"label": object{"a": "b"}}, {"label": object{"a": "c"}}, {"subject": "s"}},
+		"history": {{"execution": "e0"}, {"execution": "f0"}},
+		"delete":  {{"subject": "s", "reason": "r"}, {"subject": "s2", "reason": "r"}, {"label": object{"a": "c"}, "reason": "r"}, {"thread": "th2", "reason": "r"}},
+	}
+	other := k.as("other" + k.tenant)
+	for _, action := range []string{"list", "history", "delete"} {
+		r := k.do(action, with(questions[action][0], object{"limit": 2}))
+		cursor := r.str("cursor")
+		if cursor == "" {
+			t.Fatalf("%s: one page", action)
+		}
+		for _, q := range questions[action][1:] {
+			k.refused(action, with(q, object{"cursor": cursor}), "InvalidRequest")
+		}
+		other.refused(action, with(questions[action][0], object{"cursor": cursor}), "InvalidRequest", "NotFound")
+	}
+	ids, _ := k.listed(object{"thread": "th2"})
+	equal(t, len(ids), 6, "executions of the other thread")
+}
+
+// Lists that were asked for are there when they are empty: a state machine's path
+// into a missing field fails.
+func TestEmptyListsAreThere(t *testing.T) {
+	k := start(t)
+	k.create("e")
+	c := k.claim("e", "w", 60)
+	for what, r := range map[string]reply{"get": k.get("e"), "claim": c, "resume": k.do("resume", object{"execution": "e", "owner": "w", "lease_seconds": 60, "supersede": true})} {
+		for _, list := range []string{"operations", "inbox", "artifacts"} {
+			if l, ok := r.at(list).([]any); !ok || len(l) != 0 {
+				t.Errorf("%s: %s is %v", what, list, r.at(list))
+			}
+		}
+	}
+	if r := k.get("e", object{"include": []any{"state"}}); r.at("operations") != nil || r.at("inbox") != nil {
+		t.Error("lists that were not asked for")
+	}
 }

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 
 	"github.com/cairnstate/cairn/shared/execution"
@@ -13,6 +15,15 @@ import (
 func Cursor(kind string, position ...string) string {
 	text, _ := json.Marshal(append([]string{kind}, position...)) // strings always marshal
 	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// Listing is the kind of a cursor that belongs to one question: what is asked for,
+// of whom. With the cursor of another one a listing would begin in the middle and
+// still say at its end that it was complete.
+func Listing(kind string, asked ...any) string {
+	text, _ := json.Marshal(asked) // texts, numbers and maps of texts always marshal
+	sum := sha256.Sum256(text)
+	return kind + " " + hex.EncodeToString(sum[:8])
 }
 
 // ParseCursor takes a cursor of a kind with n parts apart. InvalidRequest

@@ -227,8 +227,11 @@ func FitOperation(reply *GetOperationReply, max int, ref RefFunc) error {
 	return nil
 }
 
+// HistoryListing is the kind of the cursors of an execution's history.
+func HistoryListing(e execution.ExecutionID) string { return Listing("history", e) }
+
 // FitHistory cuts a page of history to max bytes; the rest follows under the
-// cursor "history" of the last version shown. Long resume values become
+// cursor of the last version shown. Long resume values become
 // references.
 func FitHistory(reply *HistoryReply, max int, ref RefFunc) error {
 	entries := reply.Entries
@@ -242,7 +245,7 @@ func FitHistory(reply *HistoryReply, max int, ref RefFunc) error {
 	case n == 0 && len(entries) > 0:
 		return tooLong(max)
 	case n < len(entries):
-		reply.Cursor = Cursor("history", strconv.FormatInt(entries[n-1].Version, 10))
+		reply.Cursor = Cursor(HistoryListing(reply.Execution), strconv.FormatInt(entries[n-1].Version, 10))
 	}
 	return nil
 }

@@ -246,7 +246,7 @@ func TestFitHistory(t *testing.T) {
 	if n := len(encoded(t, r)); n > 300_000 || n < 200_000 {
 		t.Errorf("%d bytes", n)
 	}
-	p, err := ParseCursor("cursor", "history", r.Cursor, 1)
+	p, err := ParseCursor("cursor", HistoryListing(r.Execution), r.Cursor, 1)
 	if err != nil || p[0] != fmt.Sprint(len(r.Entries)) || len(s) < 50 {
 		t.Errorf("%v %v, %d moved, %d entries", p, err, len(s), len(r.Entries))
 	}

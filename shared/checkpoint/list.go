@@ -23,8 +23,9 @@ func (s *Service) List(ctx context.Context, r *api.ListRequest) (*api.ListReply,
 		return nil, err
 	}
 	after := ""
+	kind := api.Listing("list", r.Tenant, r.Status, r.Thread, r.Workflow, r.Label, r.Subject)
 	if r.Cursor != "" {
-		p, err := api.ParseCursor("cursor", "list", r.Cursor, 1)
+		p, err := api.ParseCursor("cursor", kind, r.Cursor, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +41,7 @@ func (s *Service) List(ctx context.Context, r *api.ListRequest) (*api.ListReply,
 	out := &api.ListReply{Executions: []api.Header{}}
 	for i, row := range rows {
 		if i == limit {
-			out.Cursor = api.Cursor("list", rows[i-1].key)
+			out.Cursor = api.Cursor(kind, rows[i-1].key)
 			break
 		}
 		out.Executions = append(out.Executions, view.Header(row.head))

@@ -79,7 +79,7 @@ func (s *Service) History(ctx context.Context, r *api.HistoryRequest) (*api.Hist
 	}
 	from := r.FromVersion
 	if r.Cursor != "" {
-		p, err := api.ParseCursor("cursor", "history", r.Cursor, 1)
+		p, err := api.ParseCursor("cursor", api.HistoryListing(r.Execution), r.Cursor, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (s *Service) History(ctx context.Context, r *api.HistoryRequest) (*api.Hist
 		}
 	}
 	if page.Next > 0 && page.Next >= floor && len(out.Entries) > 0 {
-		out.Cursor = api.Cursor("history", strconv.FormatInt(out.Entries[len(out.Entries)-1].Version, 10))
+		out.Cursor = api.Cursor(api.HistoryListing(r.Execution), strconv.FormatInt(out.Entries[len(out.Entries)-1].Version, 10))
 	}
 	return out, api.FitHistory(out, execution.MaxReplyBytes, s.Views.References(ctx, h))
 }

@@ -193,14 +193,14 @@ func (s *Service) Migrate(ctx context.Context, r *api.MigrateRequest) (*api.Migr
 	if to == 0 {
 		to = w.Schema.Version
 	}
-	at, err := parseMigrateCursor(r.Cursor)
+	at, err := parseMigrateCursor(migrateListing(r), r.Cursor)
 	if err != nil {
 		return nil, err
 	}
 	reply := &api.MigrateReply{Failures: []api.Failure{}}
 	for n := api.ListLimit(r.Limit); at.shard < journal.WorkflowShards; {
 		if n <= 0 || !s.timeLeft(ctx) {
-			reply.Cursor = at.text()
+			reply.Cursor = at.text(migrateListing(r))
 			return reply, nil
 		}
 		q := store.Query{Index: "workflow", PK: journal.WorkflowPartition(r.Tenant, r.Workflow, at.shard), From: at.after, Limit: min(n, 100) + 1}
@@ -290,15 +290,19 @@ type migrateCursor struct {
 	after string
 }
 
-func (c migrateCursor) text() string {
-	return api.Cursor("migrate", strconv.Itoa(c.shard), c.after)
+func (c migrateCursor) text(kind string) string {
+	return api.Cursor(kind, strconv.Itoa(c.shard), c.after)
 }
 
-func parseMigrateCursor(text string) (migrateCursor, error) {
+func migrateListing(r *api.MigrateRequest) string {
+	return api.Listing("migrate", r.Tenant, r.Workflow, r.To)
+}
+
+func parseMigrateCursor(kind, text string) (migrateCursor, error) {
 	if text == "" {
 		return migrateCursor{}, nil
 	}
-	parts, err := api.ParseCursor("cursor", "migrate", text, 2)
+	parts, err := api.ParseCursor("cursor", kind, text, 2)
 	if err != nil {
 		return migrateCursor{}, err
 	}

@@ -275,8 +275,9 @@ func (s *Service) remember(ctx context.Context, h *journal.Head, want why) (hold
 // the page in place for the same cursor.
 func (s *Service) deleteMany(ctx context.Context, r *api.DeleteRequest, want why) (*api.DeleteReply, error) {
 	w := &walk{s: s, tenant: r.Tenant, sel: r.Selector, label: r.Label}
+	kind := api.Listing("delete", r.Tenant, r.Selector, r.Label)
 	if r.Cursor != "" {
-		p, err := api.ParseCursor("cursor", "delete", r.Cursor, 1)
+		p, err := api.ParseCursor("cursor", kind, r.Cursor, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -295,7 +296,7 @@ func (s *Service) deleteMany(ctx context.Context, r *api.DeleteRequest, want why
 	}
 	out.Done = !more
 	if more {
-		out.Cursor = api.Cursor("delete", w.after)
+		out.Cursor = api.Cursor(kind, w.after)
 	}
 	return out, nil
 }

@@ -151,8 +151,9 @@ func (s *Service) GetReceipt(ctx context.Context, r *api.GetReceiptRequest) (*ap
 // their ids. It costs one request per receipt shown and one per 1,000 kept.
 func (s *Service) Receipts(ctx context.Context, r *api.ReceiptsRequest) (*api.ReceiptsReply, error) {
 	after := ""
+	kind := api.Listing("receipts", r.Tenant)
 	if r.Cursor != "" {
-		p, err := api.ParseCursor("cursor", "receipts", r.Cursor, 1)
+		p, err := api.ParseCursor("cursor", kind, r.Cursor, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +173,7 @@ func (s *Service) Receipts(ctx context.Context, r *api.ReceiptsRequest) (*api.Re
 				continue
 			}
 			if len(out.Receipts) == limit {
-				out.Cursor = api.Cursor("receipts", last)
+				out.Cursor = api.Cursor(kind, last)
 				return out, nil
 			}
 			rec, err := s.readReceipt(ctx, o.Key)

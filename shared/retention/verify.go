@@ -55,7 +55,7 @@ func (s *Service) Verify(ctx context.Context, r *api.VerifyRequest) (*api.Verify
 	}
 	part, at := "registry", ""
 	if r.Cursor != "" {
-		p, err := api.ParseCursor("cursor", "verify", r.Cursor, 2)
+		p, err := api.ParseCursor("cursor", verifyListing(r.Tenant), r.Cursor, 2)
 		if err != nil {
 			return nil, err
 		}
@@ -69,6 +69,8 @@ func (s *Service) Verify(ctx context.Context, r *api.VerifyRequest) (*api.Verify
 
 // verifyAtOnce is how many executions one page of Verify checks.
 const verifyAtOnce = 100
+
+func verifyListing(t execution.TenantID) string { return api.Listing("verify", t) }
 
 func (s *Service) verifyRegistry(ctx context.Context, t execution.TenantID, at string, out *api.VerifyReply) error {
 	reg := &registry{s: s, tenant: t, cursor: at}
@@ -84,9 +86,9 @@ func (s *Service) verifyRegistry(ctx context.Context, t execution.TenantID, at s
 		out.Findings = append(out.Findings, c.found...)
 		out.Checked++
 	}
-	out.Cursor = api.Cursor("verify", "registry", reg.cursor)
+	out.Cursor = api.Cursor(verifyListing(t), "registry", reg.cursor)
 	if reg.done {
-		out.Cursor = api.Cursor("verify", "objects", "")
+		out.Cursor = api.Cursor(verifyListing(t), "objects", "")
 	}
 	return nil
 }
@@ -128,7 +130,7 @@ func (s *Service) verifyObjects(ctx context.Context, t execution.TenantID, at st
 		}
 	}
 	if page.Cursor != "" {
-		out.Cursor = api.Cursor("verify", "objects", page.Cursor)
+		out.Cursor = api.Cursor(verifyListing(t), "objects", page.Cursor)
 	}
 	return nil
 }

@@ -53,7 +53,9 @@ func (b *Builder) View(ctx context.Context, h *journal.Handle, o Options) (*api.
 	s, now := h.State, b.Journal.Now(h)
 	v := &api.View{Generation: s.Generation, Thread: s.Thread, Workflow: s.Workflow, Task: s.Task, CreatedAt: api.TimeOrNil(s.CreatedAt), UpdatedAt: api.TimeOrNil(s.TipAt),
 		EndedAt: api.TimeOrNil(s.EndedAt), State: s.Data, Labels: s.Labels, Subjects: s.Subjects, HaltReason: s.HaltReason, Policy: s.Policy, KeptForever: s.Policy == "",
-		MovedTo: s.MovedTo, Input: s.Input}
+		MovedTo: s.MovedTo, Input: s.Input,
+		// Lists are there when they are empty: a state machine's path into a missing one fails.
+		Operations: []api.OperationView{}, Artifacts: []api.Artifact{}}
 	if s.Schema.Version != 0 {
 		sc := api.Schema(s.Schema)
 		v.Schema = &sc
@@ -81,6 +83,7 @@ func (b *Builder) View(ctx context.Context, h *journal.Handle, o Options) (*api.
 		if err != nil {
 			return nil, err
 		}
+		v.Inbox = []api.InboxEntry{}
 		for _, it := range inbox.Open {
 			v.Inbox = append(v.Inbox, api.InboxEntry{Name: it.Name, Key: it.Key, Body: it.Body, At: api.TimeOrNil(it.At), Actor: (*api.Actor)(it.Actor)})
 		}
