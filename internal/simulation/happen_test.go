@@ -110,6 +110,9 @@ func (w *world) happen() {
 		}
 		if w.slow && w.rng.IntN(12) == 0 {
 			d = time.Duration(5+w.rng.IntN(60)) * time.Hour
+			if w.rng.IntN(2) == 0 { // and retention is the first to look
+				w.sweep("retention")
+			}
 		}
 		w.advance(d)
 	case n < 60:
@@ -386,7 +389,7 @@ func (w *world) fork(e execution.ExecutionID) {
 	to := execution.ExecutionID(fmt.Sprint("e", len(w.truth.order)+1))
 	child := w.truth.of(to)
 	child.program = &program{steps: k.program.steps, carried: carry}
-	child.expires, child.subject, child.label, child.parent = k.expires, k.subject, k.label, e
+	child.policy, child.expires, child.subject, child.label, child.parent = k.policy, k.expires, k.subject, k.label, e
 	w.spawn("forker", func(a *actor) {
 		req := &api.ForkRequest{Common: a.common(a.fresh()), Execution: e, AtVersion: at, NewExecution: to}
 		if carry {

@@ -34,6 +34,9 @@ func (s *shift) stage(n int) []api.ArtifactRef {
 	if digest == "" {
 		return nil
 	}
+	if s.rng.IntN(3) == 0 { // a sweep looks at it while it is being accepted
+		s.w.sweep("retention")
+	}
 	for range s.rng.IntN(3) { // somewhere in between it may be frozen for days
 		s.park("think", "", false)
 	}

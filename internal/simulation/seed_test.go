@@ -25,6 +25,7 @@ var (
 	seedsFlag   = flag.Int("seeds", 0, "so many seeds in TestSimulation, 0: as time allows")
 	firstFlag   = flag.Uint64("first", 1, "the first seed of TestSimulation")
 	forFlag     = flag.Duration("for", 0, "how long TestSimulation goes on; 0: 20 s, 5 s with -short")
+	noShrink    = flag.Bool("noshrink", false, "a failing seed is not made smaller")
 	workersFlag = flag.Int("worlds", 2, "worlds at a time")
 )
 
@@ -173,7 +174,7 @@ func TestSimulation(t *testing.T) {
 				failing.Lock()
 				failures++
 				t.Errorf("seed %d: %v", n, w.failed)
-				if failures == 1 {
+				if failures == 1 && !*noShrink {
 					small, _ := shrink(t, p)
 					told := simulate(t, small, true)
 					fmt.Fprintln(os.Stderr, strings.Join(told.trace, "\n"))

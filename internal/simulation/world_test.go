@@ -304,7 +304,7 @@ func (w *world) newProcess() *process {
 func call[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Services) (R, error)) (R, error) {
 	w := a.w
 	var p *process
-	if free := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return p.busy }); len(free) > 0 && a.rng.IntN(20) > 0 {
+	if free := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return p.busy }); len(free) > 0 && a.rng.IntN(40) > 0 {
 		p = free[a.rng.IntN(len(free))]
 	} else {
 		p = w.newProcess()
