@@ -133,3 +133,19 @@ func TestEmptyListsAreThere(t *testing.T) {
 		t.Error("lists that were not asked for")
 	}
 }
+
+// One id cannot stand for two holds: whoever releases one would end the other.
+func TestHoldIDsStandForOneReason(t *testing.T) {
+	k := start(t)
+	k.create("e", object{"thread": "th", "subjects": []any{"s"}})
+	for _, on := range []object{{"execution": "e"}, {"thread": "th"}, {"subject": "s"}} {
+		k.do("hold", with(on, object{"hold": "h", "reason": "first case"}))
+		k.do("hold", with(on, object{"hold": "h", "reason": "first case", "actor": object{"kind": "human", "id": "someone else"}}))
+		k.refused("hold", with(on, object{"hold": "h", "reason": "second case"}), "RequestMismatch")
+		r := k.do("holds", on)
+		equal(t, []any{len(r.list("holds")), r.str("holds", 0, "reason")}, []any{1, "first case"}, fmt.Sprint(on))
+		k.do("release_hold", with(on, object{"hold": "h", "reason": "over"}))
+		k.do("hold", with(on, object{"hold": "h", "reason": "second case"}))
+		k.do("release_hold", with(on, object{"hold": "h", "reason": "over"}))
+	}
+}

@@ -24,7 +24,7 @@ const (
 
 // Hold keeps an execution, or everything of a thread or subject, from being
 // removed, pruned or archived. The same hold again changes nothing. Errors:
-// NotFound; Deleted {in_progress} when a deletion has closed the execution;
+// RequestMismatch when it is in force for another reason; NotFound; Deleted {in_progress} when a deletion has closed the execution;
 // TooLarge beyond execution.MaxHolds; KeyUnavailable for a subject, whose token
 // needs the tenant's key.
 func (s *Service) Hold(ctx context.Context, r *api.HoldRequest) (*api.HoldReply, error) {
@@ -71,7 +71,11 @@ func (s *Service) holdExecution(ctx context.Context, r *api.HoldRequest) (replay
 		case h.Status == execution.StatusDeleting:
 			return false, closing(h)
 		case slices.Contains(h.Holds, r.Hold):
-			return true, nil
+			it, _, err := s.Table.Get(ctx, store.Get{Key: store.Key{PK: h.PK(), SK: journal.HoldPrefix + r.Hold}, Consistent: true})
+			if err != nil {
+				return false, journal.Fail(err, h.Ref)
+			}
+			return true, sameHold(r, it)
 		case len(h.Holds) >= execution.MaxHolds:
 			return false, execution.Errorf(execution.TooLarge, "the execution has as many holds as it may have").With("execution", string(h.Execution)).With("limit", execution.MaxHolds)
 		}
@@ -158,6 +162,15 @@ func describe(r *api.HoldRequest, now int64) map[string]store.Value {
 	return m
 }
 
+// sameHold refuses a hold under an id that is in force for another reason: whoever
+// releases that one would end this one too, unknowing.
+func sameHold(r *api.HoldRequest, kept map[string]store.Value) error {
+	if reason := kept[holdReason].S; reason != "" && reason != r.Reason {
+		return execution.Errorf(execution.RequestMismatch, "this hold is in force for another reason: place another one").With("hold", r.Hold).With("field", "reason")
+	}
+	return nil
+}
+
 func encodeActor(a *api.Actor) string {
 	b, _ := json.Marshal(a) // plain strings
 	return string(b)
@@ -182,7 +195,7 @@ func (s *Service) holdSet(ctx context.Context, r *api.HoldRequest, k store.Key) 
 		holds := it[journal.HeadHolds].SS
 		switch {
 		case slices.Contains(holds, r.Hold):
-			return true, nil
+			return true, sameHold(r, it[holdEach+r.Hold].M)
 		case len(holds) >= execution.MaxHolds:
 			return false, execution.Errorf(execution.TooLarge, "as many holds as there may be").With("limit", execution.MaxHolds)
 		}
