@@ -50,7 +50,7 @@ func (g *Guard) Check(ctx context.Context, req any) (redacted []string, err erro
 		if len(found) == 0 {
 			continue
 		}
-		if settings.Secrets != ModeRedact && !p.evidence {
+		if p.identity || settings.Secrets != ModeRedact && !p.evidence {
 			return nil, refusal(found[0])
 		}
 		for _, f := range found {
@@ -92,6 +92,7 @@ func evidenceRequest(req any) bool {
 type place struct {
 	path     string
 	evidence bool
+	identity bool              // a text that names something: with another one it would name another
 	value    **jsonx.Value     // agent data
 	text     *string           // or a control text
 	labels   map[string]string // or texts by name
@@ -112,7 +113,7 @@ func (p *place) look(r *Rules, redact bool) []Finding {
 		return p.lookLabels(r, redact)
 	case !r.allows(p.path):
 		if at, ok := find(*p.text, 0); ok {
-			if redact {
+			if redact && !p.identity {
 				*p.text = redactFrom(*p.text, at)
 			}
 			return []Finding{{p.path, at.kind}}
@@ -152,6 +153,19 @@ var unread = map[string]bool{"tenant": true, "execution": true, "operation": tru
 	"task_token": true, "cursor": true, "operations_cursor": true, "inbox_cursor": true, "artifacts_cursor": true, "digest": true, "uploaded": true, "sha256": true, "key": true, "name": true,
 	"kms_key": true, "secret_fields": true, "allowed": true, "secrets": true}
 
+// named reports the free texts under which something new is found again: operation
+// keys and artifact names. They cannot be redacted, so they are refused. Where such
+// a text names what is there already, or comes with evidence, it passes.
+func named(t reflect.Type, field string) bool {
+	switch t {
+	case reflect.TypeFor[api.OperationDeclaration]():
+		return field == "key"
+	case reflect.TypeFor[api.ArtifactRef](), reflect.TypeFor[api.PutArtifactRequest]():
+		return field == "name"
+	}
+	return false
+}
+
 var valueType = reflect.TypeFor[*jsonx.Value]()
 
 func (w *walker) collect(v reflect.Value, path string, evidence bool) {
@@ -163,7 +177,13 @@ func (w *walker) collect(v reflect.Value, path string, evidence bool) {
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" || unread[name] || !f.IsExported() {
+		if name == "" || name == "-" || !f.IsExported() {
+			continue
+		}
+		if named(t, name) && v.Field(i).Len() >= 8 {
+			w.places = append(w.places, place{path: path + "/" + name, text: v.Field(i).Addr().Interface().(*string), identity: true})
+		}
+		if unread[name] {
 			continue
 		}
 		// The owner's own report of outcomes is evidence inside a step.

@@ -129,6 +129,37 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// What names something new cannot be redacted: it is refused in both modes. What
+// names something that is there passes.
+func TestNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	refuse, redact, allow := newGuard(t, api.Settings{}), newGuard(t, api.Settings{Secrets: secrets.ModeRedact}), newGuard(t, api.Settings{Secrets: secrets.ModeAllow})
+	for _, c := range []struct{ text, path string }{
+		{`{"action":"apply","tenant":"bank","execution":"e","expected_version":1,"operations":[{"name":"n","args":{},"key":"k1"},{"name":"n","args":{},"key":"%"}]}`, "/operations/1/key"},
+		{`{"action":"apply","tenant":"bank","execution":"e","expected_version":1,"artifacts":[{"digest":"` + strings.Repeat("0", 64) + `","name":"a-%"}]}`, "/artifacts/0/name"},
+		{`{"action":"put_artifact","tenant":"bank","execution":"e","name":"%.txt","media_type":"a/b","body":"AAAA"}`, "/name"},
+	} {
+		for _, g := range []*secrets.Guard{refuse, redact} {
+			_, err := g.Check(t.Context(), decoded(t, api.Checkpoint, c.text))
+			if e := execution.AsError(err); e.Code != execution.SecretRefused || e.Facts["path"] != c.path {
+				t.Errorf("%s: %v", c.text, err)
+			}
+		}
+		if _, err := allow.Check(t.Context(), decoded(t, api.Checkpoint, c.text)); err != nil {
+			t.Errorf("allowed: %v", err)
+		}
+	}
+	for _, text := range []string{
+		`{"action":"get_artifact","tenant":"bank","execution":"e","name":"%"}`,
+		`{"action":"apply","tenant":"bank","execution":"e","expected_version":1,"absorb":[{"name":"n","key":"%"}]}`,
+		`{"action":"signal","tenant":"bank","execution":"e","name":"n","key":"%"}`,
+	} {
+		if _, err := refuse.Check(t.Context(), decoded(t, api.Checkpoint, text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // Handles that are credentials by design pass: they are kept as a hash, sealed,
 // or not at all.
 func TestHandlesPass(t *testing.T) {
