@@ -44,7 +44,8 @@ var mutants = []mutant{
 
 	// What may be done about an operation (execution/declare.go, operation.go).
 	{"go: settled", "shared/execution/declare.go", "	case op.Final():\n		return 0, Settled\n	}\n	return again(op, fence, now)", "	case op.Final():\n		return op.Attempt, Go\n	}\n	return again(op, fence, now)", pure, ""},
-	{"go: under review", "shared/execution/declare.go", "	case op.NeedsReview:\n		return 0, UncertainDisp\n	case op.Outcome == OutcomeRejected", "	case op.Outcome == OutcomeRejected", pure, ""},
+	{"go: under review", "shared/execution/declare.go", `case op.NeedsReview, op.contradicted():`, `case op.contradicted():`, pure, ""},
+	{"go: contradicted", "shared/execution/declare.go", `case op.NeedsReview, op.contradicted():`, `case op.NeedsReview:`, pure, ""},
 	{"go: uncertain", "shared/execution/declare.go", "	return 0, UncertainDisp\n}\n\n// Replayed is", "	return op.Attempt, Go\n}\n\n// Replayed is", pure, ""},
 	{"go: the key's window is over", "shared/execution/declare.go", `if now < op.RepeatBy() {`, `if op.RepeatBy() > 0 {`, pure, ""},
 	{"go: the same attempt after a rejection", "shared/execution/declare.go", `return op.Attempt + 1, firstDisposition(op)`, `return op.Attempt, firstDisposition(op)`, pure, ""},
@@ -75,6 +76,18 @@ var mutants = []mutant{
 	{"verdict: before it can be known", "shared/execution/declare.go", `ev.Outcome == OutcomeNotExecuted && !ev.Force && p.env.Now`, `false && p.env.Now`, pure, ""},
 	{"evidence: asked in the future", "shared/execution/declare.go", `if ev.AskedAt > p.env.Now {`, `if false {`, pure, ""},
 	{"outcome: not_executed by the owner", "shared/execution/declare.go", `if slotBound(t.Outcome) && t.Source != FromLedger {`, `if false {`, pure, ""},
+	{"repeat: content under a name", "shared/execution/propose.go", `m.Version == p.c.Expected+1 && m.Hash == r.Hash && m.Digest == r.Digest {`, `m.Version == p.c.Expected+1 && m.Digest == r.Digest {`, pure, ""},
+	{"repeat: other content at its version", "shared/execution/propose.go", `m.Version == p.c.Expected+1 && m.Hash == r.Hash && m.Digest == r.Digest {`, `m.Version == p.c.Expected+1 && m.Hash == r.Hash {`, pure, ""},
+	{"repeat: the nonce of a claim", "shared/execution/propose.go", `if p.c.Kind == KindClaimed && r.Hash`, `if r.Hash`, pure, ""},
+	{"claim: the same fence again", "shared/execution/propose.go", `if p.entry.Fence <= p.s.Fence {`, `if p.entry.Fence < p.s.Fence {`, pure, ""},
+	{"verdict: on an earlier attempt", "shared/execution/declare.go", ` || ev.Finding == Decided && ev.Attempt != op.Attempt {`, ` {`, pure, ""},
+	{"verdict: two at once", "shared/execution/declare.go", `if ev.Finding == Decided && verdicts[ev.Operation] {`, `if false {`, pure, ""},
+	{"evidence: an outcome that was not found", "shared/execution/judge.go", `case ev.Finding == Found && settles(op, evs, ev):`, `case settles(op, evs, ev):`, pure, ""},
+	{"contradiction: another effect is dropped", "shared/execution/judge.go", "for _, c := range op.Contradictions {\n		if c.Attempt == ev.Attempt && c.Outcome == ev.Outcome && c.ProviderRef == ev.ProviderRef {", "for _, c := range op.Contradictions {\n		if c.Attempt == ev.Attempt && c.Outcome == ev.Outcome {", pure, ""},
+	{"contradiction: of an earlier attempt is dropped", "shared/execution/judge.go", "for _, c := range op.Contradictions {\n		if c.Attempt == ev.Attempt && ", "for _, c := range op.Contradictions {\n		if ", pure, ""},
+	{"rename: a key is taken for arguments", "shared/execution/operation.go", `if d.Key != "" || s.Operations[id] != nil {`, `if s.Operations[id] != nil {`, pure, ""},
+	{"fold: futures share what is settled", "shared/execution/foldops.go", `f.s.Settled = slices.Clone(f.s.Settled)`, `_ = f.s.Settled`, pure, ""},
+	{"body: a length that overflows", "shared/execution/encode.go", `if used <= 0 || n >`, `if n >`, pure, ""},
 
 	// The journal's writes.
 	{"journal: the next entry must not be there", "shared/journal/write.go", `put := &store.Put{Item: item, Cond: store.NotThere(), ValidatedAt: h.validated}`, `put := &store.Put{Item: item, ValidatedAt: h.validated}`, journaled, ""},
@@ -98,6 +111,18 @@ var mutants = []mutant{
 	{"create: in a tenant that is being purged", "shared/journal/create.go", `{Check: &store.Check{Key: ClosingKey(ref.Tenant), Cond: store.NotThere()}},`, `{Check: &store.Check{Key: ClosingKey(ref.Tenant), Cond: store.Any{store.NotThere(), store.There()}}},`, "./shared/journal ./shared/retention", ""},
 	{"create: a slot that a late writer aims at", "shared/journal/create.go", `c.Change.FirstVersion = max(c.Change.FirstVersion, r.Int(ReceiptLast)+2)`, `c.Change.FirstVersion = 1`, "./shared/journal ./shared/retention", ""},
 	{"create: before the deletion is done", "shared/journal/create.go", `case r.Str(ReceiptState) != ReceiptDeleted:`, `case false:`, "./shared/journal ./shared/retention", ""},
+	{"carry: a slot that was begun", "shared/journal/fork.go", `store.Absent{Attr: SlotOutcome}, store.Absent{Attr: SlotStarted}, store.Absent{Attr: SlotNonce}}}`, `store.Absent{Attr: SlotOutcome}}}`, "./shared/journal", "Move|Carry"},
+	{"carry: a slot with another nonce", "shared/journal/fork.go", `, asRead(SlotNonce, s.Nonce != nil, store.B(s.Nonce))}`, `}`, "./shared/journal", "Move|Carry"},
+	{"carry: an outcome that came", "shared/journal/fork.go", `mine, asRead(SlotOutcome, s.Outcome != "", store.S(string(s.Outcome))), `, `mine, `, "./shared/journal", "Move|Carry"},
+	{"callback: of another life", "shared/journal/evidence.go", `mine := store.All{store.Eq(SlotGeneration, store.N(ref.Generation)), unusedOr(content)}`, `mine := unusedOr(content)`, "./shared/journal", "Slots"},
+	{"contradict: the slot of another life", "shared/journal/evidence.go", `mark.Cond = store.All{mark.Cond, unusedOr(o.Callback)}`, `mark.Cond = unusedOr(o.Callback)`, "./shared/journal", "Slots"},
+	{"close a slot: that remembers a nonce", "shared/journal/slot.go", ", store.Absent{Attr: SlotStarted}, store.Absent{Attr: SlotNonce}}}\n", ", store.Absent{Attr: SlotStarted}}}\n", "./shared/journal", "FillOnly"},
+	{"create: an old deletion under way", "shared/journal/create.go", `meta.Date.UnixMilli() >= x && r.Str(ReceiptState) == ReceiptDeleted {`, `meta.Date.UnixMilli() >= x {`, "./shared/journal", "Create"},
+	{"create: what was deleted, once more", "shared/journal/create.go", `case again, !c.Reuse:`, `case again && false, !c.Reuse:`, "./shared/journal", "Create"},
+	{"read: another version than asked for", "shared/journal/history.go", `code == execution.NotFound || code == execution.Deleted || err == nil && (h.State.Version != version || h.State.Generation != now.State.Generation) {`, `code == execution.NotFound || code == execution.Deleted {`, "./shared/journal", "AtUnder|AtBeneath"},
+	{"snapshot: of another execution", "shared/journal/open.go", `snap != nil && snap.Ref != ref {`, `snap != nil && false {`, "./shared/journal", "SnapshotOf"},
+	{"memory: an older fold", "shared/journal/handle.go", `if old.h.State.Generation == c.State.Generation && old.h.State.Version > c.State.Version {`, `if false {`, "./shared/journal", "Warm"},
+	{"memory: another execution's unsent write", "shared/journal/handle.go", `if x.pk != pk || x.hash != hash {`, `if x.hash != hash {`, "./shared/journal", "Unsent"},
 
 	// The ledger.
 	{"slot: the first outcome stands", "shared/journal/slot.go", `up := &store.Update{Key: SlotKey(ref.PK(), s.Operation, s.Attempt), Cond: store.Any{store.NotThere(), open},`, `up := &store.Update{Key: SlotKey(ref.PK(), s.Operation, s.Attempt), Cond: store.Any{store.NotThere(), store.There(), open},`, evidence, ""},
@@ -112,6 +137,14 @@ var mutants = []mutant{
 	{"record: before what the journal settled", "shared/ledger/record.go", "	if err := l.Journal.KeepOutcome(ctx, head.Ref, op, slot.Attempt, slot.At, clock.Date()); err != nil {\n		return nil, err\n	}\n", "", evidence, ""},
 	{"record: no wake-up", "shared/ledger/record.go", "		wake = journal.DueEvidence\n", "		wake = \"\"\n", evidence, ""},
 	{"record: a contradiction is dropped", "shared/ledger/record.go", `first, err := l.Journal.Contradict(ctx, head.Ref, slot, digest, opts)`, `first, err := true, error(nil); _ = digest`, evidence, ""},
+	{"start: given up meanwhile", "shared/ledger/start.go", `store.All{journal.HeadIs(s), store.Present{Attr: journal.HeadOwner}}`, `store.All{journal.HeadIs(s)}`, "./shared/ledger", "Start"},
+	{"start: begun by a tool", "shared/ledger/start.go", `store.All{store.Absent{Attr: journal.SlotNonce}, store.Absent{Attr: journal.SlotStarted}}`, `store.Absent{Attr: journal.SlotNonce}`, "./shared/ledger", "Start"},
+	{"start: a slot of another life", "shared/ledger/start.go", `mine := store.All{store.Eq(journal.SlotGeneration, store.N(s.Generation)), store.Absent`, `mine := store.All{store.Absent`, "./shared/ledger", "Start"},
+	{"record: a callback of another life", "shared/ledger/record.go", `if rec.to.Generation != 0 && rec.to.Generation != head.Generation {`, `if false {`, "./shared/ledger", "Callback"},
+	{"signal: a callback of another life", "shared/ledger/signal.go", `if s.to.Generation != 0 && s.to.Generation != head.Generation {`, `if false {`, "./shared/ledger", "Callback"},
+	{"record: to a fork that is none", "shared/ledger/record.go", `if rec.from != nil && !inherited(h.State, rec.from) {`, `if false {`, "./shared/ledger", "Evidence"},
+	{"record: behind a move", "shared/ledger/record.go", `if last.Status == execution.StatusMoved {`, `if false {`, "./shared/ledger", "Record"},
+	{"empty: signals of another life", "shared/ledger/inbox.go", `if err != nil || head == nil || head.Generation != ref.Generation {`, `if err != nil || head == nil {`, "./shared/ledger", "Empty|Signal"},
 
 	// Recovery.
 	{"settle: before it stands in its slot", "shared/recovery/reconcile.go", "		step.Before = func(ctx context.Context) error { return s.settleSlots(ctx, h, p.Slots) }\n", "", recovers, ""},
@@ -128,6 +161,17 @@ var mutants = []mutant{
 	{"ask: the time after the question", "shared/recovery/gather.go", `ev.AskedAt = asked
 `, `ev.AskedAt = s.Journal.Now(h) + 1
 `, recovers, ""},
+	{"look: its time is over", "shared/recovery/look.go", `case !head.Status.Known(), head.Expired(now):`, `case !head.Status.Known():`, recovers, "Look"},
+	{"rearm: over a renewal", "shared/recovery/look.go", `Cond: store.All{journal.HeadIs(h.State), dueAsRead(h.Head), leaseAsRead(h.Head)}})`, `Cond: store.All{journal.HeadIs(h.State), dueAsRead(h.Head)}})`, recovers, "AsRead"},
+	{"rearm: over an earlier alarm", "shared/recovery/look.go", `Cond: store.All{journal.HeadIs(h.State), dueAsRead(h.Head), leaseAsRead(h.Head)}})`, `Cond: store.All{journal.HeadIs(h.State), leaseAsRead(h.Head)}})`, recovers, "AsRead"},
+	{"set aside: over an alarm", "shared/recovery/look.go", `store.Eq(journal.HeadGeneration, store.N(head.Generation)), dueAsRead(head)}`, `store.Eq(journal.HeadGeneration, store.N(head.Generation))}`, recovers, "AsRead"},
+	{"park: over a renewal", "shared/recovery/owner.go", "			hc.Conditions = append(hc.Conditions, leaseAsRead(now.Head))\n", ``, recovers, "Park"},
+	{"park: a live lease", "shared/recovery/owner.go", `if s.Journal.LeaseRemaining(now) > 0 {`, `if false {`, recovers, "Park"},
+	{"child: of another attempt", "shared/recovery/children.go", ` || p.Execution != parent.Execution || p.Generation != parent.Generation || p.Operation != op.ID || p.Attempt != op.Attempt {`, ` {`, recovers, "Child"},
+	{"stuck: under review goes again", "shared/recovery/resume.go", "		if op.NeedsReview {\n			code = \"needs_review\"\n		} else if goesAgain(op, now) {", "		if goesAgain(op, now) {", recovers, "Stuck"},
+	{"child: of an attempt that was begun", "shared/checkpoint/create.go", `{Update: &store.Update{Key: key, Cond: store.NotThere(), Actions:`, `{Update: &store.Update{Key: key, Actions:`, "./shared/checkpoint", "Child"},
+	{"child: of a parent being deleted", "shared/checkpoint/create.go", ",\n			store.Compare{Attr: journal.HeadStatus, Op: store.NE, Value: store.S(string(execution.StatusDeleting))}}}},", `}}},`, "./shared/checkpoint", "Child"},
+	{"child: of a settled operation", "shared/checkpoint/create.go", `if op.Final() {`, `if false {`, "./shared/checkpoint", "Child"},
 
 	// Retention.
 	{"delete: filled slots stay taken", "shared/retention/erase.go", `case !final && f.Filled && (f.At == 0 || now-f.At < execution.StubSafety.Milliseconds()):`, `case false:`, retains, "TestDelet"},
@@ -138,6 +182,13 @@ var mutants = []mutant{
 	{"plan: a status nobody knows", "shared/retention/plan.go", `case !f.Status.Known():`, `case false:`, retains, "TestPlan|TestProperty"},
 	{"close: held", "shared/retention/close.go", `c := store.All{live(h), store.Absent{Attr: journal.HeadHolds}, journal.SubjectsAsRead(h)}`, `c := store.All{live(h), journal.SubjectsAsRead(h)}`, retains, "Hold|Race|Close"},
 	{"close: the thread is held", "shared/retention/close.go", `}, journal.HoldChecks(h)...)})`, `}, journal.HoldChecks(h)[:0]...)})`, retains, "Hold"},
+	{"archive: held just before", "shared/retention/archive.go", `Conditions: []store.Cond{store.Absent{Attr: journal.HeadHolds}, journal.SubjectsAsRead(h.Head)},`, `Conditions: []store.Cond{journal.SubjectsAsRead(h.Head)},`, retains, "HoldJust"},
+	{"archive: a subject that came", "shared/retention/archive.go", `Conditions: []store.Cond{store.Absent{Attr: journal.HeadHolds}, journal.SubjectsAsRead(h.Head)},`, `Conditions: []store.Cond{store.Absent{Attr: journal.HeadHolds}},`, retains, "HoldJust"},
+	{"archive: the manifest of another", "shared/retention/bundle.go", ` || m.Tenant != ref.Tenant || m.Execution != ref.Execution || m.Generation != ref.Generation || m.Version != b.Version {`, ` {`, retains, "Vault"},
+	{"archive: other bytes", "shared/retention/bundle.go", `if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != digest {`, `if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) == "" {`, retains, "Vault"},
+	{"artifact: staged by who gave up", "shared/artifact/put.go", `fence != head.Fence || head.Owner == ""`, `fence != head.Fence`, "./shared/artifact", "Refused"},
+	{"artifact: of another size", "shared/artifact/put.go", `|| bytes >= 0 && info.Bytes != bytes {`, `{`, "./shared/artifact", "Whole"},
+	{"dynamo: a query that may be old", "shared/store/dynamo/read.go", `ConsistentRead: &in.Consistent, ScanIndexForward`, `ConsistentRead: aws.Bool(false), ScanIndexForward`, "./shared/store/dynamo", "Sent"},
 
 	// Keys and tenants.
 	{"seal: the tenant in the place", "shared/seal/place.go", "	dst = appendField(dst, p.Tenant)\n", "", sealed, ""},

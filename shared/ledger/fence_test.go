@@ -226,7 +226,12 @@ func TestEmpty(t *testing.T) {
 	}
 	old := ref
 	old.Generation--
+	k := journal.SignalItemKey("bank#e", old.Generation, "a", "k")
+	w.put(store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), "b": store.B([]byte("left over"))})
 	empty(old)
+	if it, _, err := w.engine.Table(memory.Main).Get(t.Context(), store.Get{Key: k, Consistent: true}); err != nil || !it.Has("b") {
+		t.Errorf("of an earlier life: %v %v", it, err)
+	}
 	nobody := ref
 	nobody.Execution = "nobody"
 	empty(nobody)
