@@ -114,6 +114,10 @@ func (c *Cairn) makeDashboard() {
 				graph("Duration p99, ms", c.ofEach(awslambda.Function.MetricDuration, "p99")...),
 				graph("Stream lag, ms", c.iteratorAge(c.Functions[Recover]), c.iteratorAge(c.Functions[Retention])),
 			},
+			{
+				graph("From a lapsed lease to the next claim, seconds", c.metric(telemetry.RecoveryDelay, "p50"), c.metric(telemetry.RecoveryDelay, "Maximum")),
+				graph("Retention: removed, failed, held", c.sum(telemetry.RetentionRemoved), c.sum(telemetry.RetentionFailures), c.sum(telemetry.RetentionHeld)),
+			},
 		},
 	})
 }
