@@ -143,7 +143,7 @@ func (j *Journal) create(ctx context.Context, ref execution.Ref, c *Creation, p 
 		if err == nil {
 			h := &Handle{State: p.State, Fresh: true, validated: clock.date, clock: clock}
 			if !meta.Date.IsZero() {
-				h.clock, h.validated = Clock{date: meta.Date, elapsed: before}, meta.Date
+				h.clock, h.validated = j.acknowledged(meta, before), meta.Date
 			}
 			h.count(s, ref)
 			return h, nil

@@ -70,7 +70,7 @@ func (j *Journal) LeaseRemaining(h *Handle) int64 {
 // usable reports whether a warm handle may still justify a write: a good part
 // of the window must be left for the write itself.
 func (j *Journal) usable(h *Handle) bool {
-	return j.NowOf(h.clock)-h.validated.UnixMilli() < warmFor.Milliseconds()
+	return !h.clock.slow && j.NowOf(h.clock)-h.validated.UnixMilli() < warmFor.Milliseconds()
 }
 
 // warmFor is how long after its validation a handle is used without a read.

@@ -97,15 +97,34 @@ func hexString(b []byte) string {
 type Clock struct {
 	date    time.Time
 	elapsed time.Duration
+	slow    bool
 }
 
-// clock notes a Date; no Date at all is Unavailable: nothing may be judged
-// without the store's time.
+// slowest is how long a call may take and still tell the time. Its Date is from
+// somewhen in between, and counting from the call's beginning is too much by as
+// long as the request was on its way: in a process that froze right there, by
+// hours. A lease would count as over that runs, an entry would stand in the
+// future, and a system would count as asked when it no longer could act (M). A
+// minute is well within every margin.
+const slowest = time.Minute
+
+// clock notes a Date. No Date at all, or one of a call that took too long, is
+// Unavailable: nothing may be judged without the store's time.
 func (j *Journal) clock(m store.Meta, before time.Duration) (Clock, error) {
 	if m.Date.IsZero() {
 		return Clock{}, execution.Errorf(execution.Unavailable, "the store's answer carried no time")
 	}
-	return Clock{date: m.Date, elapsed: before}, nil
+	c := j.acknowledged(m, before)
+	if c.slow {
+		return Clock{}, execution.Errorf(execution.Unavailable, "the store's answer took too long to tell the time: repeat the same request")
+	}
+	return c, nil
+}
+
+// acknowledged notes the Date of a write that was made, however long that took;
+// after a slow one nothing is decided without a read.
+func (j *Journal) acknowledged(m store.Meta, before time.Duration) Clock {
+	return Clock{date: m.Date, elapsed: before, slow: j.Elapsed()-before > slowest}
 }
 
 // NowOf gives the store's time in milliseconds, carried forward from a

@@ -279,7 +279,7 @@ func (j *Journal) writeEntry(ctx context.Context, h *Handle, put *store.Put, ste
 		meta, err := write(ctx)
 		if err == nil {
 			// A missing Date only costs the next caller a read.
-			return Clock{date: meta.Date, elapsed: before}, nil
+			return j.acknowledged(meta, before), nil
 		}
 		// Lost: nothing is there, the loop or the caller writes it again.
 		// Landed, reply lost: the condition fails on our own entry, recognised by its

@@ -38,6 +38,16 @@ type hooked struct {
 	before func(call string)
 }
 
+func (h *hooked) Get(ctx context.Context, in store.Get) (store.Item, store.Meta, error) {
+	h.before("get")
+	return h.Table.Get(ctx, in)
+}
+
+func (h *hooked) Query(ctx context.Context, in store.Query) (store.Page, store.Meta, error) {
+	h.before("query")
+	return h.Table.Query(ctx, in)
+}
+
 func (h *hooked) Put(ctx context.Context, in store.Put) (store.Meta, error) {
 	h.before("put")
 	return h.Table.Put(ctx, in)
@@ -265,6 +275,42 @@ func TestValidationWindow(t *testing.T) {
 	j = w.between("update", func() { w.advance(store.Window + time.Second) })
 	if r, err := j.Renew(ctx, tenant, "renewed", "w1", h.State.Fence, 60); err != nil || r.Head.LeaseExpiresAt != w.engine.Now().UnixMilli()+60_000 {
 		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// An answer that was too long on its way tells no time: a process that froze
+// before its request went out would live in the future.
+func TestSlowAnswers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	h := w.create(w.process(), "e", `{}`, "w1")
+	slow := func() { w.advance(slowest + time.Millisecond) }
+	for _, call := range []string{"query", "get"} {
+		j := w.between(call, slow)
+		_, err := j.Open(ctx, tenant, "e", OpenOptions{Head: true})
+		wantCode(t, err, execution.Unavailable)
+		h, err := j.Open(ctx, tenant, "e", OpenOptions{Head: true})
+		if err != nil || j.Now(h) != w.engine.Now().UnixMilli() {
+			t.Errorf("%s: %v", call, err)
+		}
+		j = w.between(call, func() { w.advance(slowest) })
+		if _, err := j.Open(ctx, tenant, "e", OpenOptions{Head: true}); err != nil {
+			t.Errorf("%s that took just %v: %v", call, slowest, err)
+		}
+	}
+	_, _, err := w.between("query", slow).Create(ctx, creation("late", `{}`, ""))
+	wantCode(t, err, execution.Unavailable)
+	// What was written stands; only nothing is decided on it without a read.
+	j := w.between("put", slow)
+	got, err := j.step(ctx, "e", change(h, "r", `{"n":1}`))
+	if err != nil || got.Handle.State.Version != 2 || j.usable(got.Handle) {
+		t.Errorf("a slow write: %v", err)
+	}
+	j = w.between("transact", slow)
+	h, _, err = j.Create(ctx, creation("f", `{}`, ""))
+	if err != nil || j.usable(h) {
+		t.Errorf("a slow creation: %v", err)
 	}
 }
 
