@@ -148,6 +148,8 @@ func TestPolicyRefusals(t *testing.T) {
 		{"policy": fields{"name": "p", "receipt_days": 6}},
 		{"policy": fields{"name": "p", "history": fields{"keep": "versions"}}},
 		{"policy": fields{"name": "p", "history": fields{"keep": "some"}}},
+		{"policy": fields{"name": "p", "history": fields{"keep": "days"}}},
+		{"policy": fields{"name": "p", "history": fields{"keep": "all", "n": 3}}},
 		{"policy": fields{"name": "p", "archive": fields{"enabled": true, "storage_class": "CHEAP"}}},
 		{"policy": fields{"name": "p", "days": 7}},
 	} {

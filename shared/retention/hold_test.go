@@ -116,6 +116,45 @@ func TestHoldLimitsAndRefusals(t *testing.T) {
 	if c := w.code("retention", "hold", fields{"execution": "e", "hold": "more", "reason": "r"}); c != execution.TooLarge {
 		t.Errorf("a seventeenth hold: %q", c)
 	}
+	for i := range execution.MaxHolds {
+		w.ok("retention", "hold", fields{"thread": "T", "hold": fmt.Sprintf("h%d", i), "reason": "r"})
+	}
+	if c := w.code("retention", "hold", fields{"thread": "T", "hold": "more", "reason": "r"}); c != execution.TooLarge {
+		t.Errorf("a seventeenth hold on a thread: %q", c)
+	}
+	// One that is there already is answered; a place that is free again is taken.
+	w.ok("retention", "hold", fields{"thread": "T", "hold": "h1", "reason": "r"})
+	w.ok("retention", "release_hold", fields{"thread": "T", "hold": "h1", "reason": "over"})
+	w.ok("retention", "hold", fields{"thread": "T", "hold": "more", "reason": "r"})
+	// What is closed takes no hold and releases none.
+	closing := journal.ClosingKey("bank")
+	if _, err := w.engine.Table(memory.Main).Put(t.Context(), store.Put{Item: store.Item{store.AttrPK: store.S(closing.PK), store.AttrSK: store.S(closing.SK)}}); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.code("retention", "hold", fields{"thread": "U", "hold": "h", "reason": "r"}); c != execution.Deleted {
+		t.Errorf("a hold in a tenant that is being purged: %q", c)
+	}
+	if _, _, err := w.engine.Table(memory.Main).Delete(t.Context(), store.Delete{Key: closing}); err != nil {
+		t.Fatal(err)
+	}
+	w.create("over", nil)
+	w.create("closed", nil)
+	set := func(e, attr string, v store.Value) {
+		t.Helper()
+		if _, _, err := w.engine.Table(memory.Main).Update(t.Context(), store.Update{Key: journal.HeadKey("bank#" + e), Actions: []store.Action{store.Set{Attr: attr, Value: v}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("over", journal.HeadExpires, store.N(w.engine.Now().UnixMilli()))
+	set("closed", journal.HeadStatus, store.S("deleting"))
+	for _, e := range []string{"over", "closed"} {
+		if c := w.code("retention", "hold", fields{"execution": e, "hold": "h", "reason": "r"}); c != execution.Deleted {
+			t.Errorf("a hold on %s: %q", e, c)
+		}
+	}
+	if c := w.code("retention", "release_hold", fields{"execution": "closed", "hold": "h", "reason": "r"}); c != execution.Deleted {
+		t.Errorf("a release of what is closed: %q", c)
+	}
 	for _, c := range []struct {
 		f    fields
 		want execution.Code
