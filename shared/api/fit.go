@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strconv"
@@ -26,7 +27,61 @@ const (
 )
 
 // size is the length of a reply's final text.
-func size(reply any) int { return tree(reflect.ValueOf(reply), false).Size() }
+func size(reply any) int { return sizeOf(reflect.ValueOf(reply)) }
+
+// sizeOf is tree(v, false).Size() without the tree, which is several times as
+// large as what it measures.
+func sizeOf(v reflect.Value) int {
+	if !v.IsValid() {
+		return len("null")
+	}
+	switch t := v.Type(); {
+	case t == typeOfValue, t == typeOfTime, t == typeOfDecimal, t == typeOfNumber:
+		// These have a text of their own.
+	case v.Kind() == reflect.Pointer && !v.IsNil():
+		return sizeOf(v.Elem())
+	case v.Kind() == reflect.Struct:
+		return structSize(v)
+	case v.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		n := len("[]") + max(0, v.Len()-1)
+		for i := range v.Len() {
+			n += sizeOf(v.Index(i))
+		}
+		return n
+	case v.Kind() == reflect.String && plainText(v.String()):
+		return v.Len() + len(`""`)
+	}
+	return tree(v, false).Size()
+}
+
+func structSize(v reflect.Value) int {
+	p, n, members := planOf(v.Type()), len("{}"), 0
+	for i := range p.fields {
+		f := &p.fields[i]
+		if m := v.FieldByIndex(f.index); !p.leftOut(v, f, m) {
+			n += len(f.key) + len(":") + sizeOf(m)
+			members++
+		}
+	}
+	return n + max(0, members-1)
+}
+
+// plainText reports whether a text stands in JSON as it is.
+func plainText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	typeOfValue   = reflect.TypeFor[*jsonx.Value]()
+	typeOfTime    = reflect.TypeFor[Time]()
+	typeOfDecimal = reflect.TypeFor[Decimal]()
+	typeOfNumber  = reflect.TypeFor[json.Number]()
+)
 
 // tooLong is what a caller gets who asks for less than the least there is.
 func tooLong(limit int) error {

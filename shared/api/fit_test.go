@@ -1,8 +1,10 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -179,6 +181,68 @@ func TestFitViewProperty(t *testing.T) {
 			rt.Fatal("a value and its reference")
 		}
 	})
+}
+
+// fillWithAnything fills a value with whatever its type can hold.
+func fillWithAnything(rt *rapid.T, v reflect.Value, depth int) {
+	switch v.Type() {
+	case reflect.TypeFor[*jsonx.Value]():
+		if rapid.Bool().Draw(rt, "json") {
+			v.Set(reflect.ValueOf(jsonx.MustParse(rapid.SampledFrom([]string{"null", "1.0", `"a\\u0000"`, `{"a":[1,{}]}`, `[]`}).Draw(rt, "value"))))
+		}
+		return
+	case reflect.TypeFor[Decimal](), reflect.TypeFor[json.Number]():
+		v.SetString(rapid.SampledFrom([]string{"0", "1.50", "-3e7"}).Draw(rt, "number"))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if depth < 6 && rapid.Bool().Draw(rt, "there") {
+			v.Set(reflect.New(v.Type().Elem()))
+			fillWithAnything(rt, v.Elem(), depth+1)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fillWithAnything(rt, v.Field(i), depth+1)
+			}
+		}
+	case reflect.Slice:
+		if n := rapid.IntRange(-1, 2).Draw(rt, "length"); n >= 0 && depth < 6 {
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				fillWithAnything(rt, v.Index(i), depth+1)
+			}
+		}
+	case reflect.Map:
+		if rapid.Bool().Draw(rt, "map") && v.Type().Key().Kind() == reflect.String && depth < 6 {
+			v.Set(reflect.MakeMap(v.Type()))
+			e := reflect.New(v.Type().Elem()).Elem()
+			fillWithAnything(rt, e, depth+1)
+			v.SetMapIndex(reflect.ValueOf("k\"").Convert(v.Type().Key()), e)
+		}
+	case reflect.String:
+		v.SetString(rapid.SampledFrom([]string{"", "plain text", "quo\"te", "back\\slash", "<&>", "ü€", "\x00\x1f\x7f", "\u2028"}).Draw(rt, "text"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(rt, "bool"))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(rapid.SampledFrom([]int64{0, 7, -12, 1767323045678}).Draw(rt, "int"))
+	case reflect.Uint8:
+		v.SetUint(uint64(rapid.Byte().Draw(rt, "byte")))
+	}
+}
+
+// What a reply is measured to be is what it becomes.
+func TestSizeIsThatOfTheText(t *testing.T) {
+	for _, reply := range []any{GetReply{}, ResumeReply{}, ApplyReply{}, HistoryReply{}, GetOperationReply{}, ReconcileReply{}, DeleteReply{}, VerifyReply{}, HoldsReply{}, GetArtifactReply{}} {
+		rapid.Check(t, func(rt *rapid.T) {
+			v := reflect.New(reflect.TypeOf(reply))
+			fillWithAnything(rt, v.Elem(), 0)
+			if got, want := size(v.Interface()), tree(v, false).Size(); got != want {
+				rt.Fatalf("%T: %d, and the text has %d: %s", reply, got, want, tree(v, false))
+			}
+		})
+	}
 }
 
 func TestFitReturnsTheErrorOfRef(t *testing.T) {
