@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -440,48 +441,128 @@ func TestHoldJustBeforeTheClosing(t *testing.T) {
 	}
 }
 
+// suddenHolds place a hold on the execution e, of thread T and customer-1, while
+// somebody is about to touch it; customer-2 is a subject of `other`.
+var suddenHolds = map[string]func(w *world){
+	"execution": func(w *world) { place(w, fields{"execution": "e"}) },
+	"thread":    func(w *world) { place(w, fields{"thread": "T"}) },
+	"subject":   func(w *world) { place(w, fields{"subject": "customer-1"}) },
+	"a subject that came meanwhile": func(w *world) {
+		place(w, fields{"subject": "customer-2"})
+		r := ref(w, "e")
+		other, _, err := w.Journal.ReadHead(w.t.Context(), w.tenant, "other")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		mine, _, err := w.Journal.ReadHead(w.t.Context(), w.tenant, "e")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		tokens := append(mine.SubjectTokens, other.SubjectTokens...)
+		if _, _, err := w.engine.Table(memory.Main).Update(w.t.Context(), store.Update{Key: journal.HeadKey(r.PK()), Actions: []store.Action{store.Set{Attr: journal.HeadSubjects, Value: store.SS(tokens...)}}}); err != nil {
+			w.t.Fatal(err)
+		}
+	},
+}
+
+// place puts a hold behind whatever is hooked.
+func place(w *world, sel fields) {
+	w.ok("retention", "hold", with(fields{"hold": "h", "reason": "r"}, sel))
+}
+
+// suddenly gives the world a process whose next transaction is preceded by
+// something that another one does.
+func (w *world) suddenly(what func(w *world)) {
+	plain := w.Services
+	w.Services = w.process(&justBefore{w.engine.Table(memory.Main), func() {
+		hooked := w.Services
+		w.Services = plain
+		what(w)
+		w.Services = hooked
+	}})
+}
+
 // A hold that comes between the judgement and the archived entry stops the
 // archiving, also one on a subject that came with it.
 func TestHoldJustBeforeTheArchiving(t *testing.T) {
 	t.Parallel()
-	place := func(w *world, sel fields) { w.ok("retention", "hold", with(fields{"hold": "h", "reason": "r"}, sel)) }
-	for name, what := range map[string]func(w *world){
-		"execution": func(w *world) { place(w, fields{"execution": "e"}) },
-		"thread":    func(w *world) { place(w, fields{"thread": "T"}) },
-		"subject":   func(w *world) { place(w, fields{"subject": "customer-1"}) },
-		"a subject that came meanwhile": func(w *world) {
-			place(w, fields{"subject": "customer-2"})
-			r := ref(w, "e")
-			other, _, err := w.Journal.ReadHead(w.t.Context(), w.tenant, "other")
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			mine, _, err := w.Journal.ReadHead(w.t.Context(), w.tenant, "e")
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			tokens := append(mine.SubjectTokens, other.SubjectTokens...)
-			if _, _, err := w.engine.Table(memory.Main).Update(w.t.Context(), store.Update{Key: journal.HeadKey(r.PK()), Actions: []store.Action{store.Set{Attr: journal.HeadSubjects, Value: store.SS(tokens...)}}}); err != nil {
-				w.t.Fatal(err)
-			}
-		},
-	} {
+	for name, what := range suddenHolds {
 		w := newWorld(t)
 		w.rich("e", fields{"thread": "T"})
 		w.create("other", fields{"subjects": []string{"customer-2"}})
 		w.complete("e")
-		plain := w.Services
-		w.Services = w.process(&justBefore{w.engine.Table(memory.Main), func() {
-			hooked := w.Services
-			w.Services = plain
-			what(w)
-			w.Services = hooked
-		}})
+		w.suddenly(what)
 		if c := w.code("retention", "archive", fields{"execution": "e"}); c != execution.Held {
 			t.Errorf("%s: %q", name, c)
 		}
 		if g := w.get("e"); g["status"] != "completed" {
 			t.Errorf("%s: %v", name, g["status"])
+		}
+	}
+}
+
+// It stops the history rule, too.
+func TestHoldJustBeforeThePruning(t *testing.T) {
+	t.Parallel()
+	for name, what := range suddenHolds {
+		w := newWorld(t)
+		w.setPolicy(fields{"history": fields{"keep": "versions", "n": 1}})
+		long(w, "e", 5, fields{"policy": "p", "thread": "T"})
+		w.create("other", fields{"subjects": []string{"customer-2"}})
+		w.advance(26 * time.Hour)
+		before := of(w.items(), "bank#e/j#")
+		w.suddenly(what)
+		w.sweep()
+		if got := of(w.items(), "bank#e/j#"); len(got) != len(before) || strings.Contains(w.items()["bank#e/head"], `"floor"`) {
+			t.Errorf("%s: %d of %d entries, head %s", name, len(got), len(before), w.items()["bank#e/head"])
+		}
+		// Nothing but the hold was in the way.
+		plain := newWorld(t)
+		plain.setPolicy(fields{"history": fields{"keep": "versions", "n": 1}})
+		long(plain, "e", 5, fields{"policy": "p", "thread": "T"})
+		plain.advance(26 * time.Hour)
+		plain.suddenly(func(*world) {})
+		if plain.sweep(); !strings.Contains(plain.items()["bank#e/head"], `"floor"`) {
+			t.Errorf("%s: nothing is pruned at all", name)
+		}
+	}
+}
+
+// justBeforeUpdate runs something before a table's next update.
+type justBeforeUpdate struct {
+	store.Table
+	what func()
+}
+
+func (b *justBeforeUpdate) Update(ctx context.Context, in store.Update) (store.Item, store.Meta, error) {
+	if what := b.what; what != nil {
+		b.what = nil
+		what()
+	}
+	return b.Table.Update(ctx, in)
+}
+
+// An ending that comes while a changed policy is being applied keeps the time that
+// it set: what was planned for the running execution is of no use.
+func TestEndingWhileAPolicyIsApplied(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []bool{true, false} {
+		w := newWorld(t)
+		w.setPolicy(fields{"completed_days": 5})
+		w.rich("e", fields{"policy": "p"})
+		plain, met := w.Services, false
+		w.Services = w.process(&justBeforeUpdate{w.engine.Table(memory.Main), func() {
+			met = true
+			hooked := w.Services
+			w.Services = plain
+			if ends {
+				w.complete("e")
+			}
+			w.Services = hooked
+		}})
+		w.setPolicy(fields{"completed_days": 5, "history": fields{"keep": "versions", "n": 3}})
+		if has := strings.Contains(w.items()["bank#e/head"], `"expires_at"`); !met || has != ends {
+			t.Errorf("ends %v: met %v, head %s", ends, met, w.items()["bank#e/head"])
 		}
 	}
 }
