@@ -218,3 +218,106 @@ func TestPresignGet(t *testing.T) {
 		}
 	}
 }
+
+// A part of an object is asked for by its bytes, one version by its name; the
+// size told is the whole object's.
+func TestGetAsks(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		in            store.GetObject
+		ranges, query string
+		contentRange  string
+		bytes         int64
+	}{
+		{store.GetObject{Key: "k"}, "", "", "", 4},
+		{store.GetObject{Key: "k", VersionID: "v"}, "", "versionId=v", "", 4},
+		{store.GetObject{Key: "k", Offset: 5}, "bytes=5-", "", "bytes 5-8/9", 9},
+		{store.GetObject{Key: "k", Offset: 5, Length: 2}, "bytes=5-6", "", "bytes 5-6/9", 9},
+		{store.GetObject{Key: "k", Length: 2}, "bytes=0-1", "", "bytes 0-1/*", 4},
+	} {
+		r := &recorder{answer: func(rw http.ResponseWriter, _ *http.Request) {
+			if tt.contentRange != "" {
+				rw.Header().Set("Content-Range", tt.contentRange)
+				rw.WriteHeader(http.StatusPartialContent)
+			}
+			_, _ = io.WriteString(rw, "body")
+		}}
+		body, info, _, err := r.bucket(t).Get(t.Context(), tt.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(body)
+		body.Close()
+		if err != nil || string(got) != "body" || info.Bytes != tt.bytes || r.header[0].Get("Range") != tt.ranges || !strings.Contains(r.asked[0], tt.query) || tt.query == "" && strings.Contains(r.asked[0], "versionId") {
+			t.Errorf("%+v: %q, %d bytes, range %q, %s: %v", tt.in, got, info.Bytes, r.header[0].Get("Range"), r.asked[0], err)
+		}
+	}
+}
+
+// A Head asks for the digest, and takes none of a multipart upload for one.
+func TestHeadDigest(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256([]byte("x"))
+	whole := "LXEWQrcmsEQBYnyp+6wy9chTD7GQPMTbAiWHF5IaSIE="
+	for checksum, want := range map[string]bool{whole: true, whole + "-3": false, "": false, "AAAA": false} {
+		r := &recorder{answer: func(rw http.ResponseWriter, _ *http.Request) {
+			if checksum != "" {
+				rw.Header().Set("X-Amz-Checksum-Sha256", checksum)
+			}
+		}}
+		info, _, err := r.bucket(t).Head(t.Context(), "k")
+		if err != nil || (info.SHA256 != nil) != want || want && string(info.SHA256) != string(sum[:]) {
+			t.Errorf("%q: %x %v", checksum, info.SHA256, err)
+		}
+		if r.header[0].Get("X-Amz-Checksum-Mode") != "ENABLED" {
+			t.Errorf("%v", r.header[0])
+		}
+	}
+}
+
+// Making an object young copies it onto itself, only as it was seen, and keeps
+// what it is.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		etag, kms string
+		metadata  map[string]string
+		kind      store.ErrorKind
+		about     string
+	}{
+		{`"e1"`, "", nil, "", "old"}, {`"e1"`, "key", map[string]string{"about": "new"}, "", "new"}, {`"e0"`, "", nil, store.Exists, ""},
+	} {
+		r := &recorder{answer: func(rw http.ResponseWriter, req *http.Request) {
+			rw.Header().Set("ETag", `"e1"`)
+			rw.Header().Set("Content-Type", "text/plain")
+			rw.Header().Set("X-Amz-Meta-About", "old")
+			if tt.kms != "" {
+				rw.Header().Set("X-Amz-Server-Side-Encryption", "aws:kms")
+				rw.Header().Set("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id", tt.kms)
+			}
+			if req.Method == http.MethodPut {
+				_, _ = io.WriteString(rw, `<CopyObjectResult><ETag>"e2"</ETag><LastModified>2026-01-02T00:00:00Z</LastModified></CopyObjectResult>`)
+			}
+		}}
+		info, _, err := r.bucket(t).Refresh(t.Context(), "t/a b", tt.etag, tt.metadata)
+		if store.KindOf(err) != tt.kind {
+			t.Errorf("%+v: %v", tt, err)
+		}
+		if tt.kind != "" {
+			if len(r.asked) != 1 {
+				t.Errorf("%s: %v", tt.etag, r.asked)
+			}
+			continue
+		}
+		h := r.header[1]
+		for name, want := range map[string]string{"X-Amz-Copy-Source": "bucket/t/a%20b", "X-Amz-Copy-Source-If-Match": `"e1"`, "X-Amz-Metadata-Directive": "REPLACE", "X-Amz-Meta-About": tt.about, "Content-Type": "text/plain",
+			"X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id": tt.kms} {
+			if h.Get(name) != want {
+				t.Errorf("%+v: %s is %q, want %q", tt, name, h.Get(name), want)
+			}
+		}
+		if info.ETag != `"e2"` || info.LastModified.Year() != 2026 || info.Metadata["about"] != tt.about {
+			t.Errorf("%+v: %+v", tt, info)
+		}
+	}
+}
