@@ -135,14 +135,17 @@ func TestRunFails(t *testing.T) {
 		code  execution.Code
 		path  any
 	}{
-		"a missing member":       {[]schema.Step{patch(1, 2, `[{"op":"remove","path":"/nope"}]`)}, execution.MigrationFailed, "/nope"},
-		"no object":              {[]schema.Step{patch(1, 2, `[{"op":"replace","path":"","value":1}]`)}, execution.MigrationFailed, nil},
-		"a function's array":     {do(`[]`, nil), execution.MigrationFailed, nil},
-		"a function's nothing":   {do("", nil), execution.MigrationFailed, nil},
-		"a function's error":     {do("", errors.New("secret-value")), execution.MigrationFailed, nil},
-		"a function that is off": {do("", execution.Errorf(execution.Unavailable, "later")), execution.Unavailable, nil},
-		"too large":              {do(`{"x":"`+strings.Repeat("x", execution.MaxStateBytes)+`"}`, nil), execution.MigrationFailed, nil},
-		"too deep":               {do(`{"x":`+strings.Repeat("[", 500)+strings.Repeat("]", 500)+`}`, nil), execution.MigrationFailed, nil},
+		"a missing member":         {[]schema.Step{patch(1, 2, `[{"op":"remove","path":"/nope"}]`)}, execution.MigrationFailed, "/nope"},
+		"no object":                {[]schema.Step{patch(1, 2, `[{"op":"replace","path":"","value":1}]`)}, execution.MigrationFailed, nil},
+		"a function's array":       {do(`[]`, nil), execution.MigrationFailed, nil},
+		"a function's nothing":     {do("", nil), execution.MigrationFailed, nil},
+		"a function's error":       {do("", errors.New("secret-value")), execution.MigrationFailed, nil},
+		"a function that is off":   {do("", execution.Errorf(execution.Unavailable, "later")), execution.Unavailable, nil},
+		"a function that broke":    {do("", execution.Errorf(execution.Internal, "secret-value")), execution.MigrationFailed, nil},
+		"a function that is wrong": {do("", execution.Errorf(execution.Halted, "secret-value")), execution.MigrationFailed, nil},
+		"a patch too large":        {[]schema.Step{patch(1, 2, `[{"op":"add","path":"/x","value":"`+strings.Repeat("x", execution.MaxStateBytes)+`"}]`)}, execution.MigrationFailed, "/x"},
+		"too large":                {do(`{"x":"`+strings.Repeat("x", execution.MaxStateBytes)+`"}`, nil), execution.MigrationFailed, nil},
+		"too deep":                 {do(`{"x":`+strings.Repeat("[", 500)+strings.Repeat("]", 500)+`}`, nil), execution.MigrationFailed, nil},
 	} {
 		if name == "too deep" {
 			deep, err := jsonx.ParseLimits([]byte(`{"x":`+strings.Repeat("[", 500)+strings.Repeat("]", 500)+`}`), jsonx.Limits{Depth: 600})

@@ -112,6 +112,7 @@ func TestClassifyAnswers(t *testing.T) {
 		{504, "", store.Unavailable, unknown},
 		{200, "", store.Unavailable, unknown}, // an answer that broke off: it was carried out
 		{400, "", store.Invalid, definite},
+		{401, "", store.Denied, definite},
 		{403, "", store.Denied, definite},
 		{404, "", store.NotFound, definite},
 		{408, "", store.Unavailable, unknown},
