@@ -83,7 +83,7 @@ func (s *Store) Read(ctx context.Context, ref execution.Ref, digest string) ([]b
 	key := journal.ArtifactObjectKey(ref, digest)
 	r, info, _, err := s.Bucket.Get(ctx, store.GetObject{Key: key})
 	if err != nil {
-		return nil, s.readFailed(err, ref, 0, key)
+		return nil, s.readFailed(ctx, err, ref, 0, key)
 	}
 	return readAll(&verifying{r: r, left: info.Bytes, digest: digest, sum: sha256.New(), fail: func(text string) error { return damaged(ref, 0, key, text) }}, info.Bytes)
 }
@@ -115,7 +115,7 @@ func (s *Store) Open(ctx context.Context, ref execution.Ref, a execution.Artifac
 func (s *Store) open(ctx context.Context, ref execution.Ref, key string, a execution.Artifact) (io.ReadCloser, error) {
 	r, info, _, err := s.Bucket.Get(ctx, store.GetObject{Key: key})
 	if err != nil {
-		return nil, s.readFailed(err, ref, a.Version, key)
+		return nil, s.readFailed(ctx, err, ref, a.Version, key)
 	}
 	if info.Bytes != a.Bytes {
 		r.Close()
@@ -124,9 +124,9 @@ func (s *Store) open(ctx context.Context, ref execution.Ref, key string, a execu
 	return &verifying{r: r, left: a.Bytes, digest: a.Digest, sum: sha256.New(), fail: func(text string) error { return damaged(ref, a.Version, key, text) }}, nil
 }
 
-func (s *Store) readFailed(err error, ref execution.Ref, version int64, key string) error {
+func (s *Store) readFailed(ctx context.Context, err error, ref execution.Ref, version int64, key string) error {
 	if store.KindOf(err) == store.NotFound {
-		return damaged(ref, version, key, "the object of an artifact is missing")
+		return s.Journal.Missing(ctx, ref, damaged(ref, version, key, "the object of an artifact is missing"))
 	}
 	return journal.Fail(err, ref)
 }
@@ -204,7 +204,7 @@ func (s *Store) RefTo(ctx context.Context, ref execution.Ref, a *execution.Artif
 func (s *Store) refTo(ctx context.Context, ref execution.Ref, key string, a *execution.Artifact) (*api.Ref, error) {
 	info, _, err := s.Bucket.Head(ctx, key)
 	if err != nil {
-		return nil, s.readFailed(err, ref, a.Version, key)
+		return nil, s.readFailed(ctx, err, ref, a.Version, key)
 	}
 	if err := whole(ref, a.Digest, a.Bytes, info); err != nil {
 		return nil, damaged(ref, a.Version, key, "the object of an artifact has other content")

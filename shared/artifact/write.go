@@ -142,7 +142,7 @@ func (r *source) Read(p []byte) (n int, err error) {
 		err = damaged(r.ref, r.artifact.Version, journal.ArtifactObjectKey(r.ref, r.artifact.Digest), "the object of an artifact has another size")
 	}
 	if err != nil && err != io.EOF {
-		r.failed = r.s.readFailed(err, r.ref, r.artifact.Version, journal.ArtifactObjectKey(r.ref, r.artifact.Digest))
+		r.failed = r.s.readFailed(r.ctx, err, r.ref, r.artifact.Version, journal.ArtifactObjectKey(r.ref, r.artifact.Digest))
 		return n, r.failed
 	}
 	return n, err

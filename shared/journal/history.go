@@ -62,6 +62,21 @@ func (j *Journal) missing(ctx context.Context, h *Handle, version int64, damage 
 	return damage
 }
 
+// Missing says why something that an opened execution names is not there: by now
+// that generation is deleted, else damage is the answer.
+func (j *Journal) Missing(ctx context.Context, ref execution.Ref, damage error) error {
+	head, _, err := j.ReadHead(ctx, ref.Tenant, ref.Execution)
+	switch {
+	case err != nil:
+		return err
+	case head == nil || head.Generation != ref.Generation:
+		return j.gone(ctx, ref)
+	case head.Status == execution.StatusDeleting:
+		return deleting(head)
+	}
+	return damage
+}
+
 // beneath opens a version of a journal whose end is damaged: what lies before
 // the damage is whole and stays readable. damage is the answer for the rest.
 func (j *Journal) beneath(ctx context.Context, ref execution.Ref, version int64, damage error) (*Handle, error) {
