@@ -44,6 +44,8 @@ type known struct {
 	expires  bool   // may be deleted by a policy
 	policy   string // is created under it
 	made     int64  // the generation that its maker was told
+	born     int64  // the same, also of forks and children
+	under    int64  // its parent's generation then; 0: not sure
 	subject  string
 	label    string
 	parent   execution.ExecutionID
@@ -51,6 +53,7 @@ type known struct {
 	spent    map[int64]int64  // by generation, acknowledged
 	maybe    map[int64]int64  // and in requests of which nobody knows
 	accepted map[string]int64 // artifacts that were acknowledged, by digest: the generation
+	staged   map[string]int64 // artifacts that somebody put
 	times    map[int64]int64  // of entries
 	acks     map[string]ack   // by request
 	signals  map[string]bool  // acknowledged: name/key
@@ -70,7 +73,7 @@ func newTruth(w *world) truth {
 func (t *truth) of(e execution.ExecutionID) *known {
 	k := t.known[e]
 	if k == nil {
-		k = &known{acks: map[string]ack{}, signals: map[string]bool{}, outcomes: map[string]execution.Outcome{}, spent: map[int64]int64{}, maybe: map[int64]int64{}, accepted: map[string]int64{}, times: map[int64]int64{}}
+		k = &known{acks: map[string]ack{}, signals: map[string]bool{}, outcomes: map[string]execution.Outcome{}, spent: map[int64]int64{}, maybe: map[int64]int64{}, accepted: map[string]int64{}, staged: map[string]int64{}, times: map[int64]int64{}}
 		t.known[e] = k
 		t.order = append(t.order, e)
 	}
@@ -180,6 +183,9 @@ func (t *truth) head(e execution.ExecutionID, k *known, r memory.Record) {
 	}
 	if r.New.Int(journal.HeadFloor) > r.Old.Int(journal.HeadFloor) && r.Old != nil && gen == k.gen && t.held(r.Old) {
 		t.w.fail("the floor of %s was raised while it was held", e)
+	}
+	if floor := r.New.Int(journal.HeadFloor); t.w.keeps > 0 && floor > r.Old.Int(journal.HeadFloor) && floor > max(1, r.New.Int(journal.HeadFirst), k.tip-t.w.keeps+1) {
+		t.w.fail("the floor of %s is %d, its tip %d, and %d versions are to be kept", e, floor, k.tip, t.w.keeps)
 	}
 	if status != k.status {
 		t.w.tally["status "+string(status)]++
@@ -346,7 +352,7 @@ func (w *world) settle() {
 				w.fail("%s was deleted, and nobody asked for it", e)
 			}
 			if k.deleted {
-				w.leftovers(e)
+				w.leftovers(e, false)
 			}
 			continue
 		}

@@ -91,7 +91,7 @@ func (a *actor) create(e execution.ExecutionID, policy, reuse string) {
 		return
 	}
 	k.acks[req.RequestID] = ack{r.Version, r.Generation}
-	k.made = r.Generation
+	k.made, k.born = r.Generation, r.Generation
 	a.w.queue = append(a.w.queue, start{e, 0})
 }
 
@@ -391,6 +391,7 @@ func (w *world) fork(e execution.ExecutionID) {
 	child.program = &program{steps: k.program.steps, carried: carry}
 	child.policy, child.expires, child.subject, child.label, child.parent = k.policy, k.expires, k.subject, k.label, e
 	w.spawn("forker", func(a *actor) {
+		under := k.gen
 		req := &api.ForkRequest{Common: a.common(a.fresh()), Execution: e, AtVersion: at, NewExecution: to}
 		if carry {
 			req.Operations = "carry"
@@ -400,6 +401,10 @@ func (w *world) fork(e execution.ExecutionID) {
 			return s.Checkpoint.Fork(ctx, req)
 		})
 		if err == nil {
+			child.born = r.Generation
+			if k.gen == under {
+				child.under = under
+			}
 			w.queue = append(w.queue, start{r.Execution, 0})
 		}
 	})

@@ -30,9 +30,15 @@ func (s *shift) stage(n int) []api.ArtifactRef {
 	if s.rng.IntN(4) == 0 {
 		s.putFile(name, fmt.Sprintf("draft %s", s.fresh()))
 	}
-	digest := s.putFile(name, strings.Repeat(fmt.Sprintf("%s step %d ", s.e, n), 1+n*40))
-	if digest == "" {
-		return nil
+	// What somebody staged before, perhaps days ago, need not be staged again.
+	text := strings.Repeat(fmt.Sprintf("%s step %d ", s.e, n), 1+n*40)
+	sum := sha256.Sum256([]byte(text))
+	digest := hex.EncodeToString(sum[:])
+	if s.k.staged[digest] != s.gen || s.rng.IntN(2) == 0 {
+		if digest = s.putFile(name, text); digest == "" {
+			return nil
+		}
+		s.k.staged[digest] = s.gen
 	}
 	if s.rng.IntN(3) == 0 { // a sweep looks at it while it is being accepted
 		s.w.sweep("retention")
@@ -86,6 +92,11 @@ func (s *shift) accepting(req *api.ApplyRequest) bool {
 	if s.refused == "" {
 		for _, a := range req.Artifacts {
 			s.k.accepted[a.Digest] = s.gen
+		}
+	}
+	if s.refused == execution.InvalidRequest { // swept
+		for _, a := range req.Artifacts {
+			delete(s.k.staged, a.Digest)
 		}
 	}
 	return on
@@ -168,6 +179,13 @@ func (a *actor) policies() {
 	case 3:
 		keep.History, keep.Archive = &api.HistoryRule{Keep: "versions", N: 2}, &api.ArchiveRule{Enabled: true}
 	}
+	switch h := keep.History; {
+	case h == nil || a.w.keeps < 0:
+	case h.Keep == "days":
+		a.w.keeps = -1
+	case a.w.keeps == 0 || h.N < a.w.keeps:
+		a.w.keeps = h.N
+	}
 	for _, p := range []api.Policy{{Name: "short", CompletedDays: &one, FailedDays: &ten, CancelledDays: &ten}, keep} {
 		req := &api.SetPolicyRequest{Common: a.common(a.fresh()), Policy: p}
 		api.Identify(req)
@@ -216,14 +234,22 @@ func (a *actor) releaseSubjects() {
 }
 
 // deleteAll holds: when a deletion of a subject or label says that it is done,
-// all that had it before are gone, but those that it names.
+// all that had it before are gone with their forks and
+// children, but those that it names.
 func (a *actor) deleteAll(sel api.Selector, label map[string]string, what string) {
 	w := a.w
 	w.asked[what] = true
 	had := map[execution.ExecutionID]int64{}
-	for _, e := range w.truth.order {
-		if k := w.truth.known[e]; k.made != 0 && k.made == k.gen && (k.subject == what || k.label == what) && !k.closed() {
-			had[e] = k.made
+	for range 3 { // forks of forks and their children
+		for _, e := range w.truth.order {
+			k := w.truth.known[e]
+			named := k.made == k.gen && (k.subject == what || k.label == what)
+			if from, ok := had[k.parent]; ok && k.under == from {
+				named = true
+			}
+			if named && k.born != 0 && k.born == k.gen && !k.closed() {
+				had[e] = k.gen
+			}
 		}
 	}
 	req := &api.DeleteRequest{Common: a.common(a.fresh()), Selector: sel, Label: label, Reason: "asked", WhenReleased: a.rng.IntN(2) == 0, Limit: 2}
@@ -251,15 +277,16 @@ func (a *actor) deleteAll(sel api.Selector, label map[string]string, what string
 	}
 }
 
-// leftovers holds: of a deleted execution nothing is left but receipts.
-func (w *world) leftovers(e execution.ExecutionID) {
+// leftovers holds: of a deleted execution nothing is left but receipts, and not
+// even those after a purge.
+func (w *world) leftovers(e execution.ExecutionID, purged bool) {
 	ctx := context.Background()
 	page, _, err := w.engine.Table(memory.Main).Query(ctx, store.Query{PK: execution.PartitionKey(tenant, e), Consistent: true})
 	if err != nil {
 		w.fail("query %s: %v", e, err)
 	}
 	for _, it := range page.Items {
-		if !strings.HasPrefix(it.Key().SK, journal.ReceiptPrefix) {
+		if purged || !strings.HasPrefix(it.Key().SK, journal.ReceiptPrefix) {
 			w.fail("%s was deleted, and its %s is left", e, it.Key().SK)
 		}
 	}
@@ -280,6 +307,7 @@ func (w *world) purge() {
 	w.note("the tenant is to go")
 	w.purged, w.healing = true, false
 	var done bool
+	var at int64 // when it was done first
 	once := func() {
 		w.spawn("purger", func(a *actor) {
 			req := &api.PurgeTenantRequest{Common: a.common(a.fresh()), Limit: int64(2 + a.rng.IntN(20)), Shred: a.rng.IntN(2) == 0}
@@ -288,7 +316,9 @@ func (w *world) purge() {
 				r, err := retry(a, "purge_tenant", func(ctx context.Context, s *wiring.Services) (*api.PurgeTenantReply, error) {
 					return s.Retention.PurgeTenant(ctx, req)
 				})
-				done = done || err == nil && r.Done
+				if err == nil && r.Done && !done {
+					done, at = true, w.engine.Now().UnixMilli()
+				}
 				if done || err != nil || r.RetryAfterMS > 0 || len(r.Deferred) > 0 {
 					return
 				}
@@ -299,16 +329,23 @@ func (w *world) purge() {
 		w.create()
 		once()
 	}
-	for last := w.steps + 300; w.steps < last && w.failed == nil; w.steps++ {
-		w.step()
+	for last := w.steps + 500; w.steps < last && w.failed == nil && !done; w.steps++ {
+		if w.step(); w.rng.IntN(30) == 0 {
+			w.advance(time.Duration(w.rng.IntN(40)) * time.Minute)
+		}
 		if w.rng.IntN(40) == 0 {
 			once()
 		}
 	}
 	w.healing, w.keyOutage = true, false
 	w.arrive()
-	w.drain()    // whoever may still make something
-	done = false // before that it was too early
+	w.drain() // whoever may still make something
+	for _, e := range w.truth.order {
+		if done && w.truth.known[e].gen < at { // not made again since
+			w.leftovers(e, true)
+		}
+	}
+	done = false
 	for range 12 {
 		w.arrive()
 		w.drain()

@@ -355,6 +355,8 @@ func (s *shift) begetChild(op api.OperationReply) bool {
 		return v.Checkpoint.Create(ctx, req)
 	})
 	if err == nil {
+		k := s.w.truth.of(r.Execution)
+		k.born, k.under = r.Generation, s.gen
 		s.w.queue = append(s.w.queue, start{r.Execution, 0})
 	}
 	return false

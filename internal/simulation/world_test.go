@@ -73,6 +73,7 @@ type world struct {
 	asked   map[string]bool     // deletions of subjects and labels: "s0", "c1"
 	created int                 // executions that somebody began to make
 	purged  bool                // the tenant is to go
+	keeps   int64               // versions that every history rule so far keeps; negative: one goes by days
 	tally   tally
 	records []memory.Record
 	deploys int
@@ -533,7 +534,7 @@ func (w *world) whole() {
 			w.settle()
 		}
 	}
-	if w.failed == nil && w.rng.IntN(6) == 0 {
+	if w.failed == nil && w.rng.IntN(5) == 0 {
 		w.purge()
 	}
 	if w.failed == nil && !w.engine.Untouched() {
