@@ -76,7 +76,8 @@ type shift struct {
 	fence   int64
 	gen     int64
 	version int64
-	refused execution.Code // why the last step was not written
+	refused execution.Code    // why the last step was not written
+	sent    *api.ApplyRequest // the last one that was
 	state   *jsonx.Value
 	view    api.View
 }
@@ -114,8 +115,16 @@ func (s *shift) apply(req *api.ApplyRequest) (*api.ApplyReply, bool) {
 		return v.Checkpoint.Apply(ctx, req)
 	})
 	if s.refused = execution.CodeOf(err); err != nil {
+		if s.refused == execution.LeaseLost && s.rng.IntN(2) == 0 {
+			s.zombie()
+		}
 		return nil, false
 	}
+	if s.sent != nil && req.Then == nil && s.rng.IntN(16) == 0 {
+		s.version = r.Version
+		s.again()
+	}
+	s.sent = req
 	s.k.acks[req.RequestID] = ack{r.Version, s.gen}
 	s.version = r.Version
 	if r.Replayed && r.Tip != nil {
@@ -151,6 +160,9 @@ func (s *shift) turn() bool {
 		return s.end()
 	}
 	st := s.k.program.steps[n]
+	if s.rng.IntN(12) == 0 {
+		s.greedy()
+	}
 	reports, open, ok := s.perform(n, st)
 	if !ok {
 		return false
