@@ -132,6 +132,18 @@ func TestNoEffect(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"given up": func(t *testing.T, w *world, e *Effect) {
+			up := store.Update{Key: journal.HeadKey(e.Target.PK()), Actions: []store.Action{store.Remove{Attr: journal.HeadOwner}}}
+			if _, _, err := w.Journal.Table.Update(t.Context(), up); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"halted": func(t *testing.T, w *world, e *Effect) {
+			up := store.Update{Key: journal.HeadKey(e.Target.PK()), Actions: []store.Action{store.Set{Attr: journal.HeadStatus, Value: store.S("halted")}}}
+			if _, _, err := w.Journal.Table.Update(t.Context(), up); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"another generation": func(t *testing.T, w *world, e *Effect) { e.Target.Generation++ },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,6 +199,19 @@ func TestRefusals(t *testing.T) {
 		if got := execution.AsError(err); err == nil || got.Facts["field"] != field {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+	for name, change := range map[string]func(*Effect){"tenant": func(e *Effect) { e.Target.Tenant = "" }, "execution": func(e *Effect) { e.Target.Execution = "" }, "operation": func(e *Effect) { e.Target.Operation = "" },
+		"generation": func(e *Effect) { e.Target.Generation = 0 }} {
+		e := w.effect(t)
+		change(&e)
+		if _, err := TransactItem(context.Background(), e); execution.AsError(err).Facts["field"] != "target" {
+			t.Errorf("no %s: %v", name, err)
+		}
+	}
+	e := w.effect(t)
+	e.Result = jsonx.MustParse(`"` + strings.Repeat("x", 16<<10-2) + `"`)
+	if _, err := TransactItem(context.Background(), e); err != nil {
+		t.Errorf("a result of the very limit: %v", err)
 	}
 	for _, h := range []string{"", "x", w.op.Callback[2:]} {
 		if _, err := ledger.TargetOf(h); execution.CodeOf(err) != execution.InvalidRequest {
