@@ -193,6 +193,9 @@ var mutants = []mutant{
 	{"archive: other bytes", "shared/retention/bundle.go", `if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != digest {`, `if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) == "" {`, retains, "Vault"},
 	{"artifact: staged by who gave up", "shared/artifact/put.go", `fence != head.Fence || head.Owner == ""`, `fence != head.Fence`, "./shared/artifact", "Refused"},
 	{"artifact: of another size", "shared/artifact/put.go", `|| bytes >= 0 && info.Bytes != bytes {`, `{`, "./shared/artifact", "Whole"},
+	{"tool: an effect of who gave up", "shared/ledger/tool/tool.go", `store.Eq(journal.HeadFence, store.N(e.Fence)), store.Present{Attr: journal.HeadOwner}}}`, `store.Eq(journal.HeadFence, store.N(e.Fence))}}`, "./shared/ledger/tool", ""},
+	{"tool: an effect while it is halted", "shared/ledger/tool/tool.go", `, store.Eq(journal.HeadStatus, store.S(string(execution.StatusRunning))),`, `,`, "./shared/ledger/tool", ""},
+	{"call: what is there is not known to be", "shared/store/awscall/call.go", `ambiguous := c.ambiguous && kind != store.Exists`, `ambiguous := c.ambiguous`, "./shared/store/awscall", ""},
 	{"dynamo: a query that may be old", "shared/store/dynamo/read.go", `ConsistentRead: &in.Consistent, ScanIndexForward`, `ConsistentRead: aws.Bool(false), ScanIndexForward`, "./shared/store/dynamo", "Sent"},
 
 	// Keys and tenants.

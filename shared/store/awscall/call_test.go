@@ -76,6 +76,20 @@ func TestAmbiguityOutlivesDefiniteAnswers(t *testing.T) {
 			t.Errorf("%v: %v", r.err, e)
 		}
 	}
+	// But that it is there is: whichever attempt made it, none can again.
+	c := &Call{Name: "put", Write: true, ambiguous: true}
+	if e := c.Fail(answered(412, "PreconditionFailed")); e.Kind != store.Exists || e.Ambiguous {
+		t.Errorf("%v", e)
+	}
+	// The later answer's time counts, in whatever order calls are added.
+	c = &Call{date: epoch}
+	c.Count(&Call{date: epoch.Add(-time.Second), attempts: 2})
+	if c.Date() != epoch || c.Attempts() != 2 {
+		t.Errorf("%v after %d", c.Date(), c.Attempts())
+	}
+	if c.Count(&Call{date: epoch.Add(time.Second)}); c.Date() != epoch.Add(time.Second) {
+		t.Errorf("%v", c.Date())
+	}
 }
 
 func TestFailKeepsNoText(t *testing.T) {
