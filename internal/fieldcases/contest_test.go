@@ -19,10 +19,9 @@ func TestOwnerAgainstLedger(t *testing.T) {
 		result                object
 	}{
 		"no effect after one":       {"succeeded", "rejected", "needs_review", nil},
-		"failed after an effect":    {"succeeded", "failed", "needs_review", nil},
-		"an effect after failed":    {"failed", "succeeded", "needs_review", nil},
+		"failed after an effect":    {"succeeded", "failed", "failed", nil},
+		"an effect after failed":    {"failed", "succeeded", "succeeded", nil},
 		"rejected after failed":     {"failed", "rejected", "needs_review", nil},
-		"another result":            {"succeeded", "succeeded", "needs_review", object{"result": object{"id": 2}}},
 		"a refused duplicate":       {"unknown", "rejected", "uncertain", nil},
 		"the same":                  {"succeeded", "succeeded", "succeeded", object{"result": object{"id": number("1")}}},
 		"the same without a result": {"succeeded", "succeeded", "succeeded", nil},
@@ -37,8 +36,11 @@ func TestOwnerAgainstLedger(t *testing.T) {
 			}
 			k.outcome("e", id, x.ledger, evidence)
 			equal(k, report(k, id, x.owner, x.result), x.status, "status")
+			if x.ledger == "failed" || x.ledger == "succeeded" {
+				equal(k, len(k.op("e", id).list("contradictions")) > 0, x.ledger != x.owner, "contradictions")
+			}
 			want := "uncertain"
-			if x.status == "succeeded" {
+			if x.status == "succeeded" || x.status == "failed" {
 				want = "settled"
 			}
 			equal(k, k.declare("e", c.fence(), object{"key": name}).str("disposition"), want, "declared again")
@@ -148,4 +150,19 @@ func TestHoldIDsStandForOneReason(t *testing.T) {
 		k.do("hold", with(on, object{"hold": "h", "reason": "second case"}))
 		k.do("release_hold", with(on, object{"hold": "h", "reason": "over"}))
 	}
+}
+
+// Evidence that contradicts itself is refused before it settles anything.
+func TestCountsContradictFindings(t *testing.T) {
+	k := start(t)
+	c := k.create("e", object{"claim": object{"owner": "A", "lease_seconds": 900}})
+	id := k.declare("e", c.fence(), object{"key": "k"}).str("operation")
+	c = k.claim("e", "A", 900, object{"supersede": true})
+	for _, evidence := range []object{{"finding": "found", "count": 0}, {"finding": "not_found", "count": 2, "fenced": true}, {"finding": "not_found", "count": 1}} {
+		f := k.refused("reconcile", object{"execution": "e", "fence": c.fence(), "evidence": []any{with(evidence, object{"operation": id})}}, "InvalidRequest")
+		k.names(f, "evidence[0].count")
+	}
+	equal(t, k.op("e", id).str("status"), "uncertain", "status")
+	k.reconcile("e", c.fence(), object{"operation": id, "finding": "not_found", "count": 0, "fenced": true})
+	equal(t, k.op("e", id).str("status"), "not_executed", "status")
 }

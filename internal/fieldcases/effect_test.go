@@ -142,6 +142,11 @@ func TestE5InProgressExpiryIsNotPermission(t *testing.T) {
 			k.reconcile("n", c.fence(), object{"operation": o, "finding": finding, "asked_at": k.now()})
 			equal(k, k.declare("n", c.fence(), object{"key": "K"}).str("disposition"), "uncertain", finding)
 		}
+		// A system that refuses older fences does not refuse the one the attempt itself
+		// went out under; behind the next one it does.
+		k.reconcile("n", c.fence(), object{"operation": o, "finding": "not_found", "fenced": true, "asked_at": k.now()})
+		equal(k, k.declare("n", c.fence(), object{"key": "K"}).str("disposition"), "uncertain", "not found under its own fence")
+		c = k.claim("n", "A", 86400, object{"supersede": true})
 		k.reconcile("n", c.fence(), object{"operation": o, "finding": "not_found", "fenced": true, "asked_at": k.now()})
 		equal(k, k.declare("n", c.fence(), object{"key": "K"}).str("disposition"), "go", "not found behind a fence")
 	})

@@ -161,6 +161,8 @@ func (e *Evidence) check(at string) error {
 	switch {
 	case e.Force:
 		return execution.Invalid(join(at, "force"), "goes with the finding decided only")
+	case e.Count != nil && !execution.Counted(e.Finding, *e.Count):
+		return execution.Invalid(join(at, "count"), "contradicts the finding")
 	case e.Outcome == "":
 		return nil
 	case e.Finding != execution.Found:

@@ -101,7 +101,7 @@ type Evidence struct {
 	Attempt     int                   `json:"attempt,omitzero" cairn:"min=1"`
 	Finding     execution.Finding     `json:"finding" cairn:"required,enum=not_found|in_progress|found|several|query_failed|rejected_duplicate|decided"`
 	AskedAt     *Time                 `json:"asked_at,omitzero"`
-	Count       int64                 `json:"count,omitzero" cairn:"min=0"`
+	Count       *int64                `json:"count,omitzero" cairn:"min=0"` // nil: nobody counted
 	ProviderRef string                `json:"provider_ref,omitzero" cairn:"text=1024"`
 	Result      *jsonx.Value          `json:"result,omitzero"`
 	Outcome     execution.Outcome     `json:"outcome,omitzero" cairn:"enum=unknown|in_progress|succeeded|failed|rejected|not_executed|abandoned"`

@@ -42,16 +42,17 @@ func (s *Service) outcomes(ctx context.Context, h *journal.Handle, reports []api
 	return out, nil
 }
 
-// against is what the ledger says about operations whose outcome the owner
-// reports itself, or that it declares again because nothing came of them. A
-// webhook may have been faster than the owner and know better, and where the two
-// disagree a person decides: what would follow from the owner's word alone is a
-// second effect, or one that nobody knows of.
+// against is what the ledger says about operations of which, as the owner itself
+// reports, nothing came, or that it declares again because of that. A webhook may
+// have been faster than the owner and know better; what would follow from the
+// owner's word alone is a second effect, so where the two disagree a person
+// decides. Other outcomes are taken without a read: nothing goes again because of
+// them, and get_operation shows what differs.
 func (s *Service) against(ctx context.Context, h *journal.Handle, r *api.ApplyRequest) ([]execution.Evidence, error) {
 	st := h.State
 	var open, settled []*execution.Operation
 	for _, o := range r.Outcomes {
-		if op := st.Operation(o.Operation); op != nil && !op.Final() && o.Outcome.Final() && (o.Attempt == 0 || o.Attempt == op.Attempt) && !slices.Contains(open, op) {
+		if op := st.Operation(o.Operation); op != nil && !op.Final() && o.Outcome.Effectless() && (o.Attempt == 0 || o.Attempt == op.Attempt) && !slices.Contains(open, op) {
 			open = append(open, op)
 		}
 	}

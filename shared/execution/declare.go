@@ -80,6 +80,11 @@ func (p *proposer) judge() error {
 		// A system that refuses this execution's older fences does not refuse those of
 		// an execution that this one carries on.
 		ev.Fenced = ev.Fenced && op.Fence >= 0
+		// Nor does one that refuses older fences refuse the newest, under which the
+		// attempt itself went out.
+		if op.Fence > 0 && op.Fence >= p.s.Fence {
+			ev.Fenced = false
+		}
 		seen[ev.Operation] = true
 	}
 	for _, id := range sortedIDs(seen) {

@@ -29,6 +29,18 @@ const (
 	Decided           Finding = "decided"
 )
 
+// Counted reports whether a number of effects goes with a finding: what found
+// none has not found, and what counted some is no proof of absence.
+func Counted(f Finding, n int64) bool {
+	switch f {
+	case Found:
+		return n > 0
+	case NotFoundFinding:
+		return n == 0
+	}
+	return true
+}
+
 // Evidence is one answer about one attempt.
 type Evidence struct {
 	Operation   OperationID  `json:"o"`

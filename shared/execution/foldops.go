@@ -62,6 +62,10 @@ func (f *Folder) evidence(ev *Evidence) {
 	switch {
 	case ev.Finding == Several, ev.Finding == Found && ev.Outcome.Final() && ev.Outcome != OutcomeRejected:
 		op.NeedsReview = true // several effects, or outcomes that contradict each other
+		c := Contradiction{Attempt: ev.Attempt, Outcome: ev.Outcome, ProviderRef: ev.ProviderRef, Source: ev.Source, At: ev.AskedAt}
+		if ev.Outcome.Final() && !slices.Contains(op.Contradictions, c) {
+			op.Contradictions = append(slices.Clip(op.Contradictions), c)
+		}
 	case ev.Finding == RejectedDuplicate, ev.Outcome == OutcomeUnknown, ev.Outcome == OutcomeRejected:
 		op.SawUnknown = true
 	}

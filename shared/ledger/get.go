@@ -126,9 +126,26 @@ func (l *Ledger) detail(ctx context.Context, s *execution.State, op *execution.O
 			d.Evidence = append(d.Evidence, *v)
 		}
 		others = append(others, slots[n].Contradictions...)
+		if differs(op, slots[n]) {
+			others = append(others, execution.Contradiction{Attempt: n, Outcome: slots[n].Outcome, ProviderRef: slots[n].ProviderRef, Source: execution.FromLedger, At: slots[n].At})
+		}
 	}
 	d.Contradictions = contradictions(others)
 	return d, nil
+}
+
+// differs reports a final outcome in the ledger that is another one than the
+// journal took from the owner, without reading, or from anybody but a person.
+func differs(op *execution.Operation, s *journal.Slot) bool {
+	if !s.Outcome.Final() {
+		return false
+	}
+	if s.Attempt == op.Attempt {
+		return op.Final() && op.Source != execution.FromVerdict && s.Outcome != op.Outcome
+	}
+	return slices.ContainsFunc(op.Past, func(p execution.PastAttempt) bool {
+		return p.Attempt == s.Attempt && p.Source != execution.FromVerdict && p.Outcome.Final() && p.Outcome != s.Outcome
+	})
 }
 
 // contradictions shows each once: those that the journal took in stand in the

@@ -61,12 +61,12 @@ func parseAnswer(b []byte, q Question) (ev execution.Evidence, why string) {
 		}
 		ev.Fenced = said
 	}
+	if v.Get("count") != nil && !execution.Counted(ev.Finding, ev.Count) {
+		return failed("the answer's count contradicts its finding")
+	}
 	outcome, hasOutcome := v.Get("outcome").Text()
 	switch ev.Finding {
 	case execution.Found:
-		if v.Get("count") != nil && ev.Count == 0 {
-			return failed("the answer found an effect and counted none")
-		}
 		ev.Outcome = execution.OutcomeSucceeded
 		if v.Get("outcome") != nil {
 			ev.Outcome = execution.Outcome(outcome)

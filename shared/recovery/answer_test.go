@@ -28,6 +28,8 @@ func TestParseAnswer(t *testing.T) {
 		{`{"finding":"found","outcome":7}`, execution.QueryFailed, "", false},
 		{`{"finding":"found","outcome":""}`, execution.QueryFailed, "", false},
 		{`{"finding":"found","count":0}`, execution.QueryFailed, "", false},
+		{`{"finding":"not_found","count":2,"fenced":true}`, execution.QueryFailed, "", false},
+		{`{"finding":"several","count":0}`, execution.Several, "", false},
 		{`{"finding":"found","count":-1}`, execution.QueryFailed, "", false},
 		{`{"finding":"found","count":1.5}`, execution.QueryFailed, "", false},
 		{`{"finding":"found","provider_ref":7}`, execution.QueryFailed, "", false},

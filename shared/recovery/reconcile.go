@@ -57,7 +57,7 @@ func (s *Service) callersEvidence(ctx context.Context, h *journal.Handle, r *api
 	for i := range r.Evidence {
 		e := &r.Evidence[i]
 		ev := execution.Evidence{Operation: e.Operation, Attempt: e.Attempt, Finding: e.Finding, Outcome: e.Outcome, Source: execution.FromCaller, AskedAt: e.AskedAt.Millis(),
-			Count: e.Count, ProviderRef: e.ProviderRef, Result: e.Result, Fenced: e.Fenced, Reason: e.Reason, Reference: e.Reference, Force: e.Force, Actor: r.Actor.Execution()}
+			Count: counted(e.Count), ProviderRef: e.ProviderRef, Result: e.Result, Fenced: e.Fenced, Reason: e.Reason, Reference: e.Reference, Force: e.Force, Actor: r.Actor.Execution()}
 		switch {
 		case ev.Finding == execution.Found && ev.Outcome == "":
 			ev.Outcome = execution.OutcomeSucceeded
@@ -73,6 +73,13 @@ func (s *Service) callersEvidence(ctx context.Context, h *journal.Handle, r *api
 		out = append(out, ev)
 	}
 	return s.withLedger(ctx, h.State, out)
+}
+
+func counted(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // withLedger adds what the ledger says about the open operations that a caller
