@@ -297,3 +297,84 @@ func filler(n int) []byte {
 	}
 	return b
 }
+
+// What was absorbed and could not be emptied stays known as such, and is not
+// absorbed again.
+func TestAbsorbedButFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claimed("e")
+	w.send(w.signal("e", "a", "k", `1`))
+	w.send(w.signal("e", "a", "other", `1`))
+	w.faults(memory.Fault{On: "update", Effect: "unavailable", Count: 99})
+	w.apply("e", func(r *api.ApplyRequest) { r.Absorb = []api.SignalRef{{Name: "a", Key: "k"}} })
+	w.faults()
+	s := w.where("e")
+	inbox, err := w.Ledger.Inbox(t.Context(), s)
+	if err != nil || len(inbox.StillFull) != 1 || inbox.StillFull[0].Key != "k" || len(inbox.Empty) != 0 || len(inbox.Open) != 1 || inbox.Open[0].Key != "other" {
+		t.Fatalf("%+v %v", inbox, err)
+	}
+	_, err = w.Ledger.Signals(t.Context(), s, []execution.SignalRef{{Name: "a", Key: "other"}, {Name: "a", Key: "k"}})
+	refused(t, err, execution.InvalidRequest, "absorb[1]")
+	if err := w.Ledger.Empty(t.Context(), s.Ref, inbox.StillFull); err != nil {
+		t.Fatal(err)
+	}
+	if inbox, err = w.Ledger.Inbox(t.Context(), s); err != nil || len(inbox.StillFull) != 0 || len(inbox.Empty) != 1 || len(inbox.Open) != 1 {
+		t.Errorf("%+v %v", inbox, err)
+	}
+}
+
+// Evidence wakes who waits or is parked, and leaves alone what meanwhile goes on.
+func TestWakeBehindAClaim(t *testing.T) {
+	t.Parallel()
+	suspend := func(w *world) {
+		s := w.where("e")
+		if _, err := w.Checkpoint.Suspend(t.Context(), identified(&api.SuspendRequest{Common: w.common(), Changes: api.Changes{Execution: "e", ExpectedVersion: s.Version, Fence: s.Fence}, Wait: &api.Wait{Signals: []string{"a"}}})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		before, between func(w *world)
+		due             string
+	}{
+		"waiting": {suspend, nil, journal.DueSignal},
+		"running": {func(*world) {}, nil, journal.DueLease},
+		"parked": {func(w *world) {
+			suspend(w)
+			it := w.head("e")
+			it[journal.HeadStatus] = store.S("parked")
+			w.put(it)
+		}, nil, journal.DueSignal},
+		"claimed meanwhile": {suspend, func(w *world) { takeOver(w, "", 0) }, journal.DueLease},
+	} {
+		w := newWorld(t)
+		w.claimed("e")
+		tt.before(w)
+		p := w.process()
+		if tt.between != nil {
+			p.Journal.Table = &updating{p.Journal.Table, func() { tt.between(w) }}
+		}
+		if _, err := p.Ledger.Signal(t.Context(), w.signal("e", "a", "k", `1`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.head("e").Str(journal.HeadDueKind); got != tt.due {
+			t.Errorf("%s: due for %q, want %q", name, got, tt.due)
+		}
+	}
+}
+
+// An operation that never was is not found.
+func TestGetNoOperation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claimed("e")
+	_, err := w.Ledger.GetOperation(t.Context(), &api.GetOperationRequest{Common: w.common(), Execution: "e", Operation: "0123456789abcdef0123456789abcdef"})
+	refused(t, err, execution.NotFound, "operation")
+	op := w.declare("e", api.OperationDeclaration{}).Operation
+	it := w.head("e")
+	it[journal.HeadStatus] = store.S("dreaming")
+	w.put(it)
+	if got := w.get("e", op); got.ExecutionStatus != "dreaming" {
+		t.Errorf("%+v", got)
+	}
+}

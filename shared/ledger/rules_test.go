@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
@@ -200,5 +201,42 @@ func TestContradictionsAreShownOnce(t *testing.T) {
 	list := []execution.Contradiction{one, one, {Attempt: 2, Outcome: execution.OutcomeFailed, ProviderRef: "p"}, {Attempt: 1, Outcome: execution.OutcomeSucceeded, ProviderRef: "p"}, {Attempt: 1, Outcome: execution.OutcomeFailed}}
 	if got := contradictions(list); len(got) != 4 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Who may start: the owner of a running execution, for the attempt that is open.
+func TestMayStart(t *testing.T) {
+	t.Parallel()
+	l := &Ledger{Journal: journal.New(journal.Options{Elapsed: func() time.Duration { return 0 }})}
+	const id = execution.OperationID("0123456789abcdef0123456789abcdef")
+	prefix := []byte{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef}
+	open := map[execution.OperationID]*execution.Operation{id: {ID: id, Attempt: 2, Fence: 5, OnUncertain: execution.Close}}
+	state := func(f func(s *execution.State)) *execution.State {
+		s := &execution.State{Status: execution.StatusRunning, Owner: "w", Fence: 5, Operations: open}
+		f(s)
+		return s
+	}
+	for name, tt := range map[string]struct {
+		s       *execution.State
+		attempt int
+		code    execution.Code
+	}{
+		"the owner":             {state(func(*execution.State) {}), 2, ""},
+		"forgotten, but there":  {state(func(s *execution.State) { s.Forgotten = prefix }), 2, ""},
+		"a status nobody knows": {state(func(s *execution.State) { s.Status = "dreaming" }), 2, execution.Integrity},
+		"ended":                 {state(func(s *execution.State) { s.Status = execution.StatusCompleted }), 2, execution.ExecutionClosed},
+		"halted":                {state(func(s *execution.State) { s.Status = execution.StatusHalted }), 2, execution.Halted},
+		"waiting":               {state(func(s *execution.State) { s.Status = execution.StatusWaiting }), 2, execution.LeaseLost},
+		"nobody's":              {state(func(s *execution.State) { s.Owner = "" }), 2, execution.LeaseLost},
+		"another fence":         {state(func(s *execution.State) { s.Fence = 6 }), 2, execution.LeaseLost},
+		"an earlier attempt":    {state(func(*execution.State) {}), 1, execution.LeaseLost},
+		"a later attempt":       {state(func(*execution.State) {}), 3, execution.InvalidRequest},
+		"none":                  {state(func(s *execution.State) { s.Operations = nil }), 2, execution.NotFound},
+		"settled long ago":      {state(func(s *execution.State) { s.Operations, s.Forgotten = nil, prefix }), 2, execution.LeaseLost},
+	} {
+		op, err := l.mayStart(&journal.Handle{State: tt.s}, &api.StartOperationRequest{Operation: id, Attempt: tt.attempt, Fence: 5, Nonce: "n"})
+		if execution.CodeOf(err) != tt.code || (err == nil) != (op != nil) {
+			t.Errorf("%s: %+v %v", name, op, err)
+		}
 	}
 }
