@@ -24,7 +24,7 @@ var (
 	intensity   = flag.Int("intensity", -1, "thousandths, -1: the plan's own")
 	seedsFlag   = flag.Int("seeds", 0, "so many seeds in TestSimulation, 0: as time allows")
 	firstFlag   = flag.Uint64("first", 1, "the first seed of TestSimulation")
-	forFlag     = flag.Duration("for", 0, "how long TestSimulation goes on; 0: 20 s, 5 s with -short")
+	forFlag     = flag.Duration("for", 0, "how long TestSimulation goes on; 0: 12 s, 5 s with -short")
 	noShrink    = flag.Bool("noshrink", false, "a failing seed is not made smaller")
 	workersFlag = flag.Int("worlds", 2, "worlds at a time")
 )
@@ -147,7 +147,7 @@ func shrink(t *testing.T, p plan) (plan, *world) {
 func TestSimulation(t *testing.T) {
 	limit := *forFlag
 	if limit == 0 {
-		if limit = 20 * time.Second; testing.Short() {
+		if limit = 12 * time.Second; testing.Short() {
 			limit = 5 * time.Second
 		}
 	}
@@ -188,25 +188,12 @@ func TestSimulation(t *testing.T) {
 	sum.report(time.Since(began), cpu()-used)
 }
 
-// TestFound runs schedules that once broke a rule (the tables of the packages
-// concerned have the cases by themselves).
-func TestFound(t *testing.T) {
-	for _, p := range []plan{
-		{Seed: 79, Executions: 2, Steps: 391, Faults: 3, Intensity: 60},   // a verdict that a rejection in the slot swallowed
-		{Seed: 277, Executions: 3, Steps: 1680, Faults: -1, Intensity: 0}, // the child of a carried operation, its parent deleted
-		{Seed: 292, Executions: 1, Steps: 232, Faults: -1, Intensity: 10}, // a fence that the parent's sending had never shown
-		{Seed: 322, Executions: 3, Steps: 999, Faults: -1, Intensity: 0},  // a moved execution was archived
-	} {
-		if w := simulate(t, p, false); w.failed != nil {
-			t.Errorf("%v\n%s", w.failed, command(p))
-		}
-	}
-}
-
 // TestSameSeedSameRun: a seed is one schedule.
 func TestSameSeedSameRun(t *testing.T) {
-	for seed := uint64(1); seed <= 8; seed++ {
-		a, b := simulate(t, planOf(seed), false), simulate(t, planOf(seed), false)
+	for seed := uint64(1); seed <= 6; seed++ {
+		p := planOf(seed)
+		p.Executions, p.Steps = min(p.Executions, 2), min(p.Steps, 600)
+		a, b := simulate(t, p, false), simulate(t, p, false)
 		if a.hash != b.hash || a.steps != b.steps || a.faults != b.faults {
 			t.Errorf("seed %d: %d steps (%x) and %d steps (%x)", seed, a.steps, a.hash, b.steps, b.hash)
 		}

@@ -115,7 +115,7 @@ func (s *shift) apply(req *api.ApplyRequest) (*api.ApplyReply, bool) {
 		return v.Checkpoint.Apply(ctx, req)
 	})
 	if s.refused = execution.CodeOf(err); err != nil {
-		if s.refused == execution.LeaseLost && s.rng.IntN(2) == 0 {
+		if (s.refused == execution.LeaseLost || s.refused == execution.VersionConflict) && s.rng.IntN(2) == 0 {
 			s.zombie()
 		}
 		return nil, false
