@@ -53,13 +53,17 @@ func TestM1OldRecordAfterUpgrade(t *testing.T) {
 		}
 	}
 	equal(t, migrated, 1, "one migration entry")
+	was := k.get("bad")
 	r := k.do("migrate", object{"workflow": "wm", "to": 3, "limit": 100})
 	failures := r.list("failures")
 	equal(t, len(failures), 1, "failures")
 	equal(t, []any{r.at("failures", 0, "execution"), r.at("failures", 0, "code")}, []any{"bad", "MigrationFailed"}, "the one without the field")
 	equal(t, k.state("bad"), exactly(t, []byte(`{"no":"thread_id"}`)), "a failed one keeps its bytes")
+	k.do("migrate", object{"workflow": "wm", "to": 3, "limit": 100})
 	bad := k.get("bad")
-	equal(t, []any{bad.int("schema", "version"), bad.str("status"), bad.str("parked_reasons", 0, "code")}, []any{int64(1), "parked", "migration_failed"}, "and its schema, and waits for somebody")
+	equal(t, []any{bad.int("schema", "version"), bad.version(), bad.str("status"), int64(len(k.history("bad")))}, []any{int64(1), was.version(), was.str("status"), was.version()}, "and its schema, version and status, however often it is tried")
+	plan := k.do("resume", object{"execution": "bad", "owner": "w", "lease_seconds": 60})
+	equal(t, []any{plan.at("parked"), k.get("bad").str("parked_reasons", 0, "code")}, []any{true, "migration_failed"}, "resumed, it waits for somebody")
 	for _, e := range []string{"old0", "old2", "old3", "old4", "old5", "mid"} {
 		g := k.get(e)
 		equal(t, []any{g.int("schema", "version"), g.at("state")}, []any{int64(3), want}, e+" after migrate")

@@ -179,8 +179,8 @@ func migrationFailed(err error) execution.Reason {
 
 // Migrate brings a workflow's executions to a schema version, a page per call.
 // Executions with an owner are left to their next resume, ended and halted ones
-// as they are: skipped. One that fails keeps its bytes and version, is named,
-// and parked.
+// as they are: skipped. One that fails keeps its bytes and version and is named;
+// its next resume parks it.
 func (s *Service) Migrate(ctx context.Context, r *api.MigrateRequest) (*api.MigrateReply, error) {
 	w, err := s.Catalog.Workflow(ctx, r.Tenant, r.Workflow)
 	if err != nil {
@@ -265,12 +265,6 @@ func (s *Service) migrateUnowned(ctx context.Context, head *journal.Head, to int
 			return false, nil
 		}
 		c, err := s.migration(ctx, st, nil, to)
-		if execution.CodeOf(err) == execution.MigrationFailed {
-			if _, perr := s.park(ctx, h, 0, []execution.Reason{migrationFailed(err)}, 0); perr != nil {
-				return false, perr
-			}
-			return false, err
-		}
 		if err != nil || c == nil {
 			return false, err
 		}
