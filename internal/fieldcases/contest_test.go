@@ -166,3 +166,29 @@ func TestCountsContradictFindings(t *testing.T) {
 	k.reconcile("e", c.fence(), object{"operation": id, "finding": "not_found", "count": 0, "fenced": true})
 	equal(t, k.op("e", id).str("status"), "not_executed", "status")
 }
+
+// A list in an error that is not whole says so.
+func TestCutListsSaySo(t *testing.T) {
+	k := start(t)
+	c := k.create("e", object{"claim": object{"owner": "w", "lease_seconds": 900}})
+	var ops []any
+	for n := range 60 {
+		ops = append(ops, object{"name": "n", "args": object{}, "key": fmt.Sprint(n)})
+	}
+	for _, want := range []struct{ ops, open int }{{50, 50}, {10, 60}} {
+		k.apply("e", k.version("e"), object{"fence": c.fence(), "operations": ops[:want.ops]})
+		ops = ops[want.ops:]
+		f := k.refused("complete", object{"execution": "e", "expected_version": k.version("e"), "fence": c.fence(), "outcome": "completed"}, "OperationsOpen")
+		equal(t, []any{len(f.facts.list("operations")), f.facts.at("truncated") == any(true)}, []any{50, want.open > 50}, "open operations")
+	}
+	for _, n := range []int{10, 60} {
+		for range n {
+			k.apply("e", k.version("e"), object{"fence": c.fence(), "note": "n"})
+		}
+		f := k.refused("apply", object{"execution": "e", "expected_version": k.version("e") - int64(n), "fence": c.fence()}, "VersionConflict")
+		equal(t, f.facts.at("truncated") == any(true), len(f.facts.list("changes")) < n, fmt.Sprint(n, " changes"))
+		if n == 10 {
+			equal(t, len(f.facts.list("changes")), 10, "changes")
+		}
+	}
+}

@@ -376,7 +376,11 @@ func openError(s *State, text string) *Error {
 		}
 		ids = append(ids, string(op.ID))
 	}
-	return Errorf(OperationsOpen, "%s", text).With("operations", ids).With("open", s.Open)
+	e := Errorf(OperationsOpen, "%s", text).With("operations", ids).With("open", s.Open)
+	if len(ids) < s.Open {
+		e = e.With("truncated", true)
+	}
+	return e
 }
 
 // patchError turns a refused patch into InvalidRequest naming the operation

@@ -170,7 +170,11 @@ func (j *Journal) conflict(err error, h *Handle) error {
 		}
 		changes = append(changes, c)
 	}
-	return e.With("changes", changes)
+	e = e.With("changes", changes)
+	if expected > 0 && int64(len(changes)) < h.State.Version-expected {
+		e = e.With("truncated", true)
+	}
+	return e
 }
 
 // errTaken: n+1 is another's. errHead: the head is not as the fold had it.
