@@ -88,6 +88,12 @@ var mutants = []mutant{
 	{"rename: a key is taken for arguments", "shared/execution/operation.go", `if d.Key != "" || s.Operations[id] != nil {`, `if s.Operations[id] != nil {`, pure, ""},
 	{"fold: futures share what is settled", "shared/execution/foldops.go", `f.s.Settled = slices.Clone(f.s.Settled)`, `_ = f.s.Settled`, pure, ""},
 	{"body: a length that overflows", "shared/execution/encode.go", `if used <= 0 || n >`, `if n >`, pure, ""},
+	{"step: what it gave again is forgotten", "shared/execution/declare.go", "		p.set(f.s.Operations[id])\n", "", pure, ""},
+	{"step: unknown in the same step", "shared/execution/declare.go", "		f.evidence(&j.Keep[i])\n", "		_ = i\n", pure, ""},
+	{"give again: the fence of before", "shared/execution/foldops.go", "	op.Fence = e.Fence\n", "", pure, ""},
+	{"body: tokens are escaped", "shared/execution/encode.go", "	enc.SetEscapeHTML(false)\n", "", pure, ""},
+	{"carry: what the parent forgot", "shared/execution/fold.go", "	s.Forgotten = c.Forgotten\n", "", pure, ""},
+	{"fold: the past forgets, too", "shared/execution/fold.go", "				f.s.Operations = maps.Clone(f.s.Operations)\n", "", pure, ""},
 
 	// The journal's writes.
 	{"journal: the next entry must not be there", "shared/journal/write.go", `put := &store.Put{Item: item, Cond: store.NotThere(), ValidatedAt: h.validated}`, `put := &store.Put{Item: item, ValidatedAt: h.validated}`, journaled, ""},

@@ -273,3 +273,18 @@ func FuzzDecodeBody(f *testing.F) {
 		}
 	})
 }
+
+// An agent's tokens stay as they are, wherever they stand in a body.
+func TestBodiesKeepTokens(t *testing.T) {
+	t.Parallel()
+	v := value(`{"<a>":"&\u2028","n":1.0e0}`)
+	b := &Body{Note: "<&>", Outcomes: []Settlement{{Operation: "op", Outcome: OutcomeSucceeded, Result: v}}, State: v}
+	p, err := EncodeBody(b)
+	if err != nil || !bytes.Contains(p, []byte("<&>")) {
+		t.Fatalf("%s %v", p, err)
+	}
+	got, err := DecodeBody(p)
+	if err != nil || got.Outcomes[0].Result.String() != v.String() || got.State.String() != v.String() || got.Note != "<&>" {
+		t.Errorf("%+v %v", got, err)
+	}
+}

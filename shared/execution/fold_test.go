@@ -404,10 +404,13 @@ func TestFoldOfOddEntries(t *testing.T) {
 	t.Parallel()
 	x := newScript(t)
 	c := created()
-	c.Created = &Creation{Workflow: "wf", Operations: []*Operation{{ID: "b", Seq: 5, Outcome: OutcomeSucceeded}, {ID: "a", Seq: 3}}}
+	c.Created = &Creation{Workflow: "wf", Forgotten: []byte{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef}, Operations: []*Operation{{ID: "b", Seq: 5, Outcome: OutcomeSucceeded}, {ID: "a", Seq: 3}}}
 	x.do(c)
 	if x.s.OpSeq != 5 || x.s.Open != 1 || len(x.s.Settled) != 1 || x.s.Settled[0] != "b" {
 		t.Fatalf("carried: %+v", x.s)
+	}
+	if !x.s.MayBeForgotten("0123456789abcdef0000000000000000") || x.s.MayBeForgotten("1123456789abcdef0000000000000000") {
+		t.Error("what the parent forgot is not carried along")
 	}
 	x.do(claim("w"))
 	odd := func(f func(e *Entry)) *State {

@@ -129,6 +129,13 @@ func TestJudge(t *testing.T) {
 			}
 		}
 		j := Judge(op, tt.evs, t0)
+		if tt.name == "found twice" || tt.name == "succeeded and failed" || tt.name == "two results" {
+			for _, k := range j.Keep {
+				if k.Finding != Several {
+					t.Errorf("%s: kept as %s", tt.name, k.Finding)
+				}
+			}
+		}
 		got := Outcome("")
 		if j.Settle != nil {
 			got = j.Settle.Outcome

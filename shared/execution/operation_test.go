@@ -645,3 +645,78 @@ func TestLateEffectStopsTheNextAttempt(t *testing.T) {
 		}
 	}
 }
+
+// Within one step everything counts that it says before: an outcome that nobody
+// knows, and what was given out again.
+func TestOneStepSeesItself(t *testing.T) {
+	t.Parallel()
+	x := own(t)
+	d := Declaration{Name: "ship", OnUncertain: Close}
+	op := x.declareOp(d).Operation
+	p := x.do(x.stepWith(func(c *Change) {
+		c.Outcomes, c.Operations = []Settlement{{Operation: op.ID, Outcome: OutcomeUnknown}}, []Declaration{d}
+	}))
+	if p.Given[0].Disposition != UncertainDisp {
+		t.Errorf("reported unknown, and given to start: %s", p.Given[0].Disposition)
+	}
+	// After a rejection the next attempt is given once.
+	y := own(t)
+	pay := Declaration{Name: "pay"}
+	y.settle(y.declareOp(pay).Operation.ID, OutcomeRejected)
+	p = y.do(y.stepWith(func(c *Change) { c.Operations = []Declaration{pay, pay} }))
+	if p.Given[0].Disposition != Go || p.Given[1].Disposition != UncertainDisp || p.Given[1].Operation.Attempt != 2 {
+		t.Errorf("given twice: %s, %s, attempt %d", p.Given[0].Disposition, p.Given[1].Disposition, p.Given[1].Operation.Attempt)
+	}
+	// A contradiction that is said twice in a step is one.
+	z := own(t)
+	done := z.declareOp(pay).Operation
+	z.settle(done.ID, OutcomeSucceeded)
+	p = z.do(z.stepWith(func(c *Change) {
+		c.Kind, c.Outcomes = KindReconciled, []Settlement{{Operation: done.ID, Outcome: OutcomeFailed}}
+		c.Evidence = []Evidence{{Operation: done.ID, Finding: Found, Outcome: OutcomeFailed, Source: FromCaller}}
+	}))
+	if p.Contradictions != 1 || len(z.s.Operations[done.ID].Contradictions) != 1 {
+		t.Errorf("%d contradictions, %v", p.Contradictions, z.s.Operations[done.ID].Contradictions)
+	}
+}
+
+// Whoever gives an operation out again is the one who may go on with it.
+func TestGivenAgainByAnother(t *testing.T) {
+	t.Parallel()
+	x := own(t)
+	d := Declaration{Name: "mail", OnUncertain: Always}
+	op := x.declareOp(d).Operation
+	x.now += 100_000
+	x.do(claim("w2"))
+	if !op.Uncertain(x.s.Fence, x.now) {
+		t.Error("an earlier owner's is certain")
+	}
+	if got := x.declareOp(d).Operation; got.Fence != x.s.Fence || got.Sends != 2 || got.Uncertain(x.s.Fence, x.now) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// No two operations share a provider's key, in no two executions of any tenant.
+func TestProviderKeys(t *testing.T) {
+	t.Parallel()
+	base := Operation{ID: "0123"}
+	other := Operation{ID: "0124"}
+	again := Operation{ID: "0123", Rejections: 1}
+	seen := map[string]string{}
+	for what, key := range map[string]string{"base": base.ProviderKey(testRef), "operation": other.ProviderKey(testRef), "rejected": again.ProviderKey(testRef),
+		"tenant": base.ProviderKey(Ref{"acme2", testRef.Execution, testRef.Generation}), "execution": base.ProviderKey(Ref{testRef.Tenant, "order-2", testRef.Generation})} {
+		if was, twice := seen[key]; twice {
+			t.Errorf("%s has the key of %s", what, was)
+		}
+		seen[key] = what
+	}
+}
+
+// A fact that is added to an error is not the error's it came from.
+func TestWithCopies(t *testing.T) {
+	t.Parallel()
+	base := Invalid("f", "m")
+	if more := base.With("limit", 3); more.Facts["limit"] != 3 || more.Facts["field"] != "f" || base.Facts["limit"] != nil {
+		t.Errorf("%v %v", base.Facts, more.Facts)
+	}
+}

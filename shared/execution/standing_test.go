@@ -281,3 +281,29 @@ func TestTimesDoNotGoBack(t *testing.T) {
 		t.Fatalf("an entry at %d after one at %d", p.Entry.At, tip)
 	}
 }
+
+// Whatever ends an ownership ends it: nobody owns it, and the value that it was
+// resumed with is its owner's only.
+func TestDisowned(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]func(c *Change){
+		"suspended": func(c *Change) { c.Kind, c.Wait = KindSuspended, &Wait{} }, "continued": func(c *Change) { c.Kind, c.Continue = KindContinued, &Continue{} },
+		"completed": func(c *Change) { c.Kind, c.Complete = KindCompleted, &Completion{Outcome: StatusFailed} }, "parked": func(c *Change) { c.Kind, c.System, c.Parked = KindParked, true, []Reason{{Code: "r"}} },
+		"halted": func(c *Change) { c.Kind, c.System = KindHalted, true }, "moved": func(c *Change) { c.Kind, c.System, c.MovedTo = KindMoved, true, "child" },
+		"deleted": func(c *Change) { c.Kind, c.System = KindDeleted, true },
+	} {
+		x := newScript(t)
+		x.do(created())
+		c := claim("w1")
+		c.Claim.Resume = value(`{"resume":1}`)
+		x.do(c)
+		fence := x.s.Fence
+		if x.s.Resume == nil {
+			t.Fatal("no resume value")
+		}
+		x.do(x.stepWith(f))
+		if x.s.Owner != "" || x.s.Resume != nil || x.s.Fence != fence || x.s.TipByOwner || x.s.LeaseEnd(x.now) != 0 {
+			t.Errorf("%s: %+v", name, x.s)
+		}
+	}
+}
