@@ -181,6 +181,9 @@ func (t *truth) head(e execution.ExecutionID, k *known, r memory.Record) {
 	if status == execution.StatusDeleting && k.status != execution.StatusDeleting && t.held(r.Old) {
 		t.w.fail("%s was closed while held", e)
 	}
+	if status == execution.StatusDeleting && k.status != execution.StatusDeleting && !t.askedFor(k) && t.w.engine.Now().UnixMilli() < r.Old.Int(journal.HeadEnded)+24*60*60*1000 {
+		t.w.fail("%s was closed before its time was over", e)
+	}
 	if r.New.Int(journal.HeadFloor) > r.Old.Int(journal.HeadFloor) && r.Old != nil && gen == k.gen && t.held(r.Old) {
 		t.w.fail("the floor of %s was raised while it was held", e)
 	}
@@ -285,8 +288,18 @@ func (w *world) expired(r memory.Record) {
 // wanted: somebody or something may have it deleted: itself, its subject or
 // label, or what it descends from.
 func (t *truth) wanted(k *known) bool {
+	for x := k; x != nil; x = t.known[x.parent] {
+		if x.expires {
+			return true
+		}
+	}
+	return t.askedFor(k)
+}
+
+// askedFor: somebody did.
+func (t *truth) askedFor(k *known) bool {
 	for ; k != nil; k = t.known[k.parent] {
-		if k.asked || k.expires || t.w.asked[k.subject] || t.w.asked[k.label] || t.w.purged {
+		if k.asked || t.w.asked[k.subject] || t.w.asked[k.label] || t.w.purged {
 			return true
 		}
 	}

@@ -40,6 +40,10 @@ func (s *shift) stage(n int) []api.ArtifactRef {
 		}
 		s.k.staged[digest] = s.gen
 	}
+	if s.w.slow && s.rng.IntN(3) == 0 { // it is accepted at the age at which sweeps take it
+		s.w.leap = time.Duration(1380+s.rng.IntN(240)) * time.Minute
+		s.w.sweep("retention")
+	}
 	if s.rng.IntN(3) == 0 { // a sweep looks at it while it is being accepted
 		s.w.sweep("retention")
 	}

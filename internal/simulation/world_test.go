@@ -68,6 +68,7 @@ type world struct {
 	queue   []start // hand-overs that nobody took yet
 	names   map[string]bool
 	slow    bool                // days pass
+	leap    time.Duration       // how much time is to pass at once
 	holds   map[string][]string // on threads and subjects, by the item's key
 	content map[string][]byte   // of artifacts, by digest
 	asked   map[string]bool     // deletions of subjects and labels: "s0", "c1"
@@ -490,6 +491,10 @@ func (w *world) freeze(p *parked) {
 
 // step is one step of the part with faults.
 func (w *world) step() {
+	if w.leap > 0 {
+		w.advance(w.leap)
+		w.leap = 0
+	}
 	ready := w.ready()
 	switch n := w.rng.IntN(1000); {
 	case len(ready) > 0 && n < 900:
