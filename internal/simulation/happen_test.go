@@ -234,6 +234,13 @@ func (w *world) operate(e execution.ExecutionID) {
 	k := w.truth.of(e)
 	what := w.rng.IntN(11)
 	hold := fmt.Sprint("h", w.rng.IntN(2))
+	if what == 4 && w.rng.IntN(2) == 0 { // somebody else wants to keep it
+		on, id := api.Selector{Execution: e}, hold
+		if w.rng.IntN(2) == 0 {
+			on, id = api.Selector{Thread: "t"}, "ht"
+		}
+		w.spawn("operator", func(a *actor) { a.hold(on, id) })
+	}
 	w.spawn("operator", func(a *actor) {
 		switch what {
 		case 0:
@@ -245,11 +252,7 @@ func (w *world) operate(e execution.ExecutionID) {
 		case 1:
 			a.unhalt(e)
 		case 2:
-			req := &api.HoldRequest{Common: a.common(a.fresh()), Selector: api.Selector{Execution: e}, Hold: hold, Reason: "case"}
-			api.Identify(req)
-			_, _ = retry(a, "hold "+short(e), func(ctx context.Context, s *wiring.Services) (*api.HoldReply, error) {
-				return s.Retention.Hold(ctx, req)
-			})
+			a.hold(api.Selector{Execution: e}, hold)
 		case 3:
 			a.release(e, hold)
 		case 4:
@@ -274,11 +277,7 @@ func (w *world) operate(e execution.ExecutionID) {
 				return s.Retention.Restore(ctx, req)
 			})
 		case 8:
-			req := &api.HoldRequest{Common: a.common(a.fresh()), Selector: api.Selector{Thread: "t"}, Hold: "ht", Reason: "case"}
-			api.Identify(req)
-			_, _ = retry(a, "hold thread", func(ctx context.Context, s *wiring.Services) (*api.HoldReply, error) {
-				return s.Retention.Hold(ctx, req)
-			})
+			a.hold(api.Selector{Thread: "t"}, "ht")
 		case 9:
 			a.releaseThread()
 		case 10:
@@ -286,6 +285,14 @@ func (w *world) operate(e execution.ExecutionID) {
 				a.create(e, k.policy, "new_generation")
 			}
 		}
+	})
+}
+
+func (a *actor) hold(on api.Selector, hold string) {
+	req := &api.HoldRequest{Common: a.common(a.fresh()), Selector: on, Hold: hold, Reason: "case"}
+	api.Identify(req)
+	_, _ = retry(a, "hold", func(ctx context.Context, s *wiring.Services) (*api.HoldReply, error) {
+		return s.Retention.Hold(ctx, req)
 	})
 }
 

@@ -204,11 +204,7 @@ func (a *actor) keep() {
 	subject := fmt.Sprint("s", a.rng.IntN(2))
 	switch a.rng.IntN(8) {
 	case 0, 1:
-		req := &api.HoldRequest{Common: a.common(a.fresh()), Selector: api.Selector{Subject: subject}, Hold: "hs", Reason: "case"}
-		api.Identify(req)
-		_, _ = retry(a, "hold subject", func(ctx context.Context, s *wiring.Services) (*api.HoldReply, error) {
-			return s.Retention.Hold(ctx, req)
-		})
+		a.hold(api.Selector{Subject: subject}, "hs")
 	case 2, 3:
 		a.releaseSubjects()
 	case 4:
