@@ -20,7 +20,8 @@
 // # Time
 //
 // The time of an execution is the store's: the Date of the last answer plus
-// what has elapsed since. Every write carries the store time of the oldest read
+// what has elapsed since the call began. A call that took more than a minute
+// tells no time (clock): its Date may be from any moment of it. Every write carries the store time of the oldest read
 // that justifies it and cannot land later than store.Window after it.
 //
 // # Concurrency
