@@ -318,6 +318,13 @@ func TestFail(t *testing.T) {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
+	for kind, want := range map[store.ErrorKind]execution.Code{store.Throttled: execution.Throttled, store.Unavailable: execution.Unavailable, store.Stopped: execution.Unavailable, store.Conflict: execution.Unavailable,
+		store.TooLate: execution.Unavailable, store.KeyTrouble: execution.KeyUnavailable, store.Denied: execution.KeyUnavailable, store.TooLarge: execution.TooLarge, store.Invalid: execution.Internal, store.NotFound: execution.Internal} {
+		err := Fail(&store.Error{Kind: kind}, execution.Ref{Execution: "e"})
+		if execution.CodeOf(err) != want || execution.AsError(err).Facts["execution"] != "e" {
+			t.Errorf("%s: %v, want %s", kind, err, want)
+		}
+	}
 	if got := Fail(ended.Err(), execution.Ref{}); execution.CodeOf(got) != execution.Unavailable {
 		t.Error(got)
 	}

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -206,5 +207,21 @@ func TestFromItem(t *testing.T) {
 	}
 	if f, ok := EntryOf(ref, s.toItem("acme#e")); !ok || f.Object != "" || f.ObjectBytes != 0 {
 		t.Errorf("%+v %v", f, ok)
+	}
+}
+
+// Executions spread over all shards, each always in its own.
+func TestShards(t *testing.T) {
+	t.Parallel()
+	seen := map[int]int{}
+	for i := range 200 {
+		n := shard(fmt.Sprint("order-", i), RegistryShards)
+		if n != shard(fmt.Sprint("order-", i), RegistryShards) {
+			t.Fatal("another shard")
+		}
+		seen[n]++
+	}
+	if len(seen) != RegistryShards {
+		t.Errorf("%v", seen)
 	}
 }

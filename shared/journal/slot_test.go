@@ -287,3 +287,45 @@ func TestSameResult(t *testing.T) {
 		}
 	}
 }
+
+// A ledger of many pages is read whole, and every outcome comes back token by
+// token.
+func TestManySlots(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	w := newWorld(t)
+	j := w.process()
+	ref := w.create(j, "e", `{}`, "w1").State.Ref
+	const op = execution.OperationID("0123456789abcdef0123456789abcdef")
+	text := `{"<a>":"&` + noise(rand.New(rand.NewPCG(1, 1)), 40<<10) + `"}`
+	const n = 60 // more than two pages of a query
+	slots := make([]*Slot, n)
+	for i := range slots {
+		slots[i] = &Slot{Operation: op, Attempt: i + 1, Generation: ref.Generation, Outcome: execution.OutcomeSucceeded, At: 5, Result: value(text), ResultRef: &execution.Artifact{Digest: fmt.Sprint(i)}}
+		if _, _, err := j.FillSlot(ctx, ref, slots[i], FillOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := *slots[n-1]
+	last.Outcome = execution.OutcomeFailed
+	if _, err := j.Contradict(ctx, ref, &last, []byte{1}, FillOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.calls()
+	got, err := j.ReadSlots(ctx, ref, op)
+	if pages := len(w.calls()); err != nil || len(got) != n || pages < 2 {
+		t.Fatalf("%d slots in %d pages, %v", len(got), pages, err)
+	}
+	if got[1].Result.String() != text || len(got[n].Contradictions) != 1 || got[n].Outcome != execution.OutcomeSucceeded {
+		t.Errorf("%+v", got[n].Contradictions)
+	}
+	if refs, err := j.ResultRefs(ctx, ref); err != nil || len(refs) != n {
+		t.Errorf("%d results, %v", len(refs), err)
+	}
+	// What contradicts is shown also where the slot itself is gone.
+	k := SlotKey(ref.PK(), op, n)
+	w.remove(k.PK, k.SK)
+	if got, err = j.ReadSlots(ctx, ref, op); err != nil || got[n] == nil || got[n].Outcome != execution.OutcomeNone || len(got[n].Contradictions) != 1 || got[n].Contradictions[0].Outcome != execution.OutcomeFailed {
+		t.Errorf("%+v %v", got[n], err)
+	}
+}
