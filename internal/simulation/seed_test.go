@@ -7,6 +7,7 @@ import (
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -26,7 +27,7 @@ var (
 	firstFlag   = flag.Uint64("first", 1, "the first seed of TestSimulation")
 	forFlag     = flag.Duration("for", 0, "how long TestSimulation goes on; 0: 12 s, 5 s with -short")
 	noShrink    = flag.Bool("noshrink", false, "a failing seed is not made smaller")
-	workersFlag = flag.Int("worlds", 2, "worlds at a time")
+	workersFlag = flag.Int("worlds", runtime.GOMAXPROCS(0), "worlds at a time")
 )
 
 func flagged(p plan) plan {
