@@ -192,3 +192,35 @@ func TestCutListsSaySo(t *testing.T) {
 		}
 	}
 }
+
+// A label that has another value now does not stand for its execution any more:
+// neither in a listing nor, above all, in a deletion.
+func TestReplacedLabelsLetGo(t *testing.T) {
+	k := start(t)
+	k.create("a", object{"labels": object{"team": "red", "kind": "x"}})
+	k.create("b", object{"labels": object{"team": "red"}})
+	c := k.claim("a", "w", 900)
+	o := k.declare("a", c.fence(), object{"key": "k"}).str("operation")
+	child := k.do("create", object{"workflow": "wf", "parent": object{"execution": "a", "operation": o}}).str("execution")
+	step := object{"fence": c.fence(), "labels": object{"team": "blue", "new": "1"}, "request_id": "relabel"}
+	v := k.version("a")
+	for _, fault := range []object{{"on": "transact", "effect": "landed"}, {"on": "transact", "effect": "crash_after"}} {
+		k.faults(fault)
+		k.try("apply", with(step, object{"execution": "a", "expected_version": v}))
+		k.faults()
+	}
+	equal(t, k.apply("a", v, step).at("replayed"), any(true), "the repeat")
+	listed := func(label object) []string { ids, _ := k.listed(object{"label": label}); return ids }
+	equal(t, fmt.Sprint(listed(object{"team": "red"}), listed(object{"team": "blue"}), listed(object{"kind": "x"}), listed(object{"new": "1"})), "[b] [a] [a] [a]", "listings")
+	k.do("delete", object{"label": object{"team": "red"}, "reason": "r"})
+	k.refused("get", object{"execution": "b"}, "Deleted")
+	equal(t, fmt.Sprint(k.get("a").at("labels")), fmt.Sprint(object{"team": "blue", "new": "1", "kind": "x"}), "the one that changed")
+	// And back again.
+	k.apply("a", k.version("a"), object{"fence": c.fence(), "labels": object{"team": "red"}})
+	equal(t, fmt.Sprint(listed(object{"team": "red"}), listed(object{"team": "blue"})), "[a] []", "listings")
+	k.do("delete", object{"label": object{"team": "red"}, "reason": "r"})
+	for _, e := range []string{"a", child} {
+		k.refused("get", object{"execution": e}, "Deleted")
+	}
+	equal(t, len(k.do("verify", object{}).list("findings")), 0, "findings")
+}

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
@@ -235,7 +236,7 @@ func (s *Service) step(ctx context.Context, h *journal.Handle, r *api.ApplyReque
 			hc.Due = journal.Due{At: hc.LeaseExpires, Kind: journal.DueLease}
 		}
 	}
-	if err := s.mark(ctx, r, st, &hc, step); err != nil {
+	if err := s.mark(ctx, h, r, &hc, step); err != nil {
 		return nil, err
 	}
 	step.Head = &hc
@@ -243,8 +244,9 @@ func (s *Service) step(ctx context.Context, h *journal.Handle, r *api.ApplyReque
 }
 
 // mark puts the tokens of new labels and subjects on the head, with their
-// selector rows.
-func (s *Service) mark(ctx context.Context, r *api.ApplyRequest, st *execution.State, hc *journal.HeadChange, step *journal.Step) error {
+// selector rows, and takes those of replaced values away: an execution must not
+// be listed, let alone deleted, by a label that it no longer has.
+func (s *Service) mark(ctx context.Context, h *journal.Handle, r *api.ApplyRequest, hc *journal.HeadChange, step *journal.Step) error {
 	if len(r.Labels)+len(r.Subjects) == 0 {
 		return nil
 	}
@@ -252,13 +254,36 @@ func (s *Service) mark(ctx context.Context, r *api.ApplyRequest, st *execution.S
 	if err != nil {
 		return err
 	}
-	if len(lt) > 0 {
+	replaced := map[string]string{}
+	for name, value := range r.Labels {
+		if old, ok := h.State.Labels[name]; ok && old != value {
+			replaced[name] = old
+		}
+	}
+	gone, _, err := s.tokens(ctx, r.Tenant, replaced, nil)
+	switch {
+	case err != nil:
+		return err
+	case len(gone) > 0:
+		// One update cannot both add to a set and take from it: the whole set, as long
+		// as it is the one that was read.
+		was := store.Cond(store.Absent{Attr: journal.HeadLabels})
+		if len(h.Head.LabelTokens) > 0 {
+			was = store.Eq(journal.HeadLabels, store.SS(h.Head.LabelTokens...))
+		}
+		hc.Conditions = append(hc.Conditions, was)
+		kept := slices.DeleteFunc(slices.Clone(h.Head.LabelTokens), func(t string) bool { return slices.Contains(gone, t) || slices.Contains(lt, t) })
+		hc.Actions = append(hc.Actions, store.Set{Attr: journal.HeadLabels, Value: store.SS(append(kept, lt...)...)})
+		for _, t := range gone {
+			step.With = append(step.With, store.Write{Delete: &store.Delete{Key: journal.SelectorKey(h.State.Ref, t)}})
+		}
+	case len(lt) > 0:
 		hc.Actions = append(hc.Actions, store.AddToSet{Attr: journal.HeadLabels, Values: lt})
 	}
 	if len(sj) > 0 {
 		hc.Actions = append(hc.Actions, store.AddToSet{Attr: journal.HeadSubjects, Values: sj})
 	}
-	step.With = append(step.With, journal.SelectorWrites(st.Ref, append(lt, sj...))...)
+	step.With = append(step.With, journal.SelectorWrites(h.State.Ref, append(lt, sj...))...)
 	return nil
 }
 

@@ -56,6 +56,7 @@ type source struct {
 	sortKey    string
 	partitions []string
 	selector   bool
+	token      string // of the selector
 }
 
 func (s *Service) source(ctx context.Context, r *api.ListRequest) (source, error) {
@@ -88,7 +89,8 @@ func (s *Service) source(ctx context.Context, r *api.ListRequest) (source, error
 	if err != nil {
 		return one, err
 	}
-	one.partitions = []string{journal.SelectorPartition(r.Tenant, append(lt, st...)[0])}
+	one.token = append(lt, st...)[0]
+	one.partitions = []string{journal.SelectorPartition(r.Tenant, one.token)}
 	return one, nil
 }
 
@@ -231,7 +233,8 @@ func (st *stream) heads(ctx context.Context, items []store.Item) error {
 			st.l.now = max(st.l.now, meta.Date.UnixMilli())
 		}
 		for _, it := range found {
-			if h, ok := journal.ParseHead(it); ok {
+			// A row may be left from an earlier generation of the id.
+			if h, ok := journal.ParseHead(it); ok && h.Marked(st.l.src.token) {
 				st.rows = append(st.rows, row{byPK[it.Key().PK], h})
 			}
 		}

@@ -99,6 +99,11 @@ type Head struct {
 	Item store.Item
 }
 
+// Marked reports whether the execution has the label or subject of a token now.
+func (h *Head) Marked(token string) bool {
+	return slices.Contains(h.LabelTokens, token) || slices.Contains(h.SubjectTokens, token)
+}
+
 // ParseHead reads a head item; false when it is no head of an execution.
 func ParseHead(it store.Item) (*Head, bool) {
 	k := it.Key()

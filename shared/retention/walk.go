@@ -64,7 +64,7 @@ func (w *walk) next(ctx context.Context, n int) (heads []*journal.Head, more boo
 		if err != nil {
 			return nil, false, err
 		}
-		if h != nil && h.Generation == ref.Generation {
+		if h != nil && h.Generation == ref.Generation && h.Marked(w.token) {
 			heads = append(heads, h)
 		}
 	}
