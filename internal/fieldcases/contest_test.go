@@ -224,3 +224,23 @@ func TestReplacedLabelsLetGo(t *testing.T) {
 	}
 	equal(t, len(k.do("verify", object{}).list("findings")), 0, "findings")
 }
+
+// No deletion is done because an index lags.
+func TestDeletionByThreadIsComplete(t *testing.T) {
+	k := start(t)
+	k.create("a", object{"thread": "T"})
+	k.create("other", object{"thread": "T2"})
+	k.faults(object{"on": "query", "effect": "stale", "count": 1_000_000})
+	k.create("b", object{"thread": "T"})
+	c := k.claim("b", "w", 900)
+	o := k.declare("b", c.fence(), object{"key": "k"}).str("operation")
+	child := k.do("create", object{"workflow": "wf", "parent": object{"execution": "b", "operation": o}}).str("execution")
+	k.do("fork", object{"execution": "a", "at_version": 1, "new_execution": "f"})
+	equal(t, k.do("delete", object{"thread": "T", "reason": "r"}).at("done"), any(true), "done")
+	k.faults()
+	for _, e := range []string{"a", "b", child, "f"} {
+		k.refused("get", object{"execution": e}, "Deleted")
+	}
+	k.get("other")
+	equal(t, len(k.do("verify", object{}).list("findings")), 0, "findings")
+}

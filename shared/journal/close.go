@@ -150,8 +150,20 @@ func DescendantsToken(ref execution.Ref) string {
 	return "~" + hex.EncodeToString(sum[:12])
 }
 
-// ancestorTokens are the tokens under which a creation is listed besides its
-// own labels.
+// ThreadToken lists the executions of a thread as selector rows: the index of
+// threads lags, and a deletion must not call itself done because of that. '='
+// begins no other token.
+func ThreadToken(t execution.ThreadID) string { return "=" + string(t) }
+
+// ownTokens are the tokens under which a creation is listed besides its labels.
+func ownTokens(ref execution.Ref, c *execution.Creation) []string {
+	out := ancestorTokens(ref.Tenant, c)
+	if c != nil && c.Thread != "" {
+		out = append(out, ThreadToken(c.Thread))
+	}
+	return out
+}
+
 func ancestorTokens(t execution.TenantID, c *execution.Creation) []string {
 	switch {
 	case c == nil:

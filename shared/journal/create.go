@@ -186,7 +186,7 @@ func (j *Journal) creation(ref execution.Ref, c *Creation, p *execution.Proposal
 	}
 	lease := p.Entry.At + p.State.LeaseSeconds*1000
 	head := newHead(p.State, p.Entry, lease)
-	labels := append(slices.Clone(c.LabelTokens), ancestorTokens(ref.Tenant, c.Change.Created)...)
+	labels := append(slices.Clone(c.LabelTokens), ownTokens(ref, c.Change.Created)...)
 	if len(labels) > 0 {
 		head[HeadLabels] = store.SS(labels...)
 	}

@@ -121,8 +121,8 @@ func TestCarryRefusals(t *testing.T) {
 			return p, f, err
 		})
 	}
-	// Two of the parent, head, entry, registry, closing mark, three tokens.
-	_, err := carry("child", store.MaxTransactItems-8)
+	// Two of the parent, head, entry, registry, closing mark, three tokens and the thread's.
+	_, err := carry("child", store.MaxTransactItems-9)
 	wantCode(t, err, execution.TooLarge, "limit")
 	w.create(j, "taken", `{}`, "")
 	_, err = carry("taken", 0)
@@ -135,7 +135,7 @@ func TestCarryRefusals(t *testing.T) {
 	// What is staged after a pause was validated too long ago: all begins anew.
 	j = w.process()
 	j.Bucket = &slowBucket{Bucket: j.Bucket, before: sync.OnceFunc(func() { w.advance(store.Window + time.Second) })}
-	if _, err = carry("child", store.MaxTransactItems-9); err != nil {
+	if _, err = carry("child", store.MaxTransactItems-10); err != nil {
 		t.Fatal(err)
 	}
 	if h := w.open(w.process(), "child"); h.State.Data.Size() < 600 {

@@ -12,8 +12,8 @@ import (
 )
 
 // walk goes through the executions of a thread, subject, label or token, in
-// pages; those that a deletion has closed are among them. Selector rows are
-// complete (consistent reads); a thread is an index, which may lag by moments.
+// pages; those that a deletion has closed are among them. It reads selector rows,
+// which are complete (consistent reads): an index may lag.
 type walk struct {
 	s      *Service
 	tenant execution.TenantID
@@ -26,20 +26,12 @@ type walk struct {
 	now int64
 }
 
-// next gives up to n heads and whether more may follow. A head comes from a
-// consistent read but for a thread's, which is read anew before anything is done
-// with it.
+// next gives up to n heads and whether more may follow.
 func (w *walk) next(ctx context.Context, n int) (heads []*journal.Head, more bool, err error) {
-	q := store.Query{Limit: n}
-	sortKey := store.AttrSK
-	if w.sel.Thread != "" {
-		q.PK, q.Index, sortKey = journal.ThreadPartition(w.tenant, w.sel.Thread), "thread", "xc"
-	} else {
-		if err := w.resolve(ctx); err != nil {
-			return nil, false, err
-		}
-		q.PK, q.Consistent = journal.SelectorPartition(w.tenant, w.token), true
+	if err := w.resolve(ctx); err != nil {
+		return nil, false, err
 	}
+	q := store.Query{PK: journal.SelectorPartition(w.tenant, w.token), Consistent: true, Limit: n}
 	if w.after != "" {
 		q.From, q.To = w.after+"\x00", "\U0010FFFF"
 	}
@@ -49,13 +41,7 @@ func (w *walk) next(ctx context.Context, n int) (heads []*journal.Head, more boo
 	}
 	w.now = meta.Date.UnixMilli()
 	for _, it := range page.Items {
-		w.after = it.Str(sortKey)
-		if q.Index != "" {
-			if h, ok := journal.ParseHead(it); ok && h.Tenant == w.tenant {
-				heads = append(heads, h)
-			}
-			continue
-		}
+		w.after = it.Str(store.AttrSK)
 		ref, ok := rowRef(w.tenant, it)
 		if !ok {
 			continue
@@ -71,10 +57,12 @@ func (w *walk) next(ctx context.Context, n int) (heads []*journal.Head, more boo
 	return heads, page.Next != nil, nil
 }
 
-// resolve computes the token of a subject or label.
+// resolve computes the token of a thread, subject or label.
 func (w *walk) resolve(ctx context.Context) (err error) {
 	switch {
 	case w.token != "":
+	case w.sel.Thread != "":
+		w.token = journal.ThreadToken(w.sel.Thread)
 	case w.sel.Subject != "":
 		w.token, err = w.s.token(ctx, w.tenant, "subject", w.sel.Subject)
 	default:
