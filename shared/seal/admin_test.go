@@ -198,6 +198,9 @@ func TestRewrap(t *testing.T) {
 	if n, err := s.Rewrap(ctx, "bank", ""); n != 3 || err != nil { // back to the stack's
 		t.Errorf("%d, %v", n, err)
 	}
+	if keys, err := s.Generations(ctx, "bank"); err != nil || keys[2].KMSKey != "stack" {
+		t.Errorf("back under %+v, %v", keys, err)
+	}
 	b.kms.SetState("tenant's own", local.Disabled)
 	b.opens(b.sealer(), place(), old, "old")
 
@@ -205,6 +208,66 @@ func TestRewrap(t *testing.T) {
 	_, err = s.Rewrap(ctx, "bank", "tenant's own")
 	wantCode(t, "to a disabled key", err, execution.KeyUnavailable)
 	b.opens(b.sealer(), place(), old, "old")
+}
+
+// Another administrator comes first, between the read and the write: a rotation
+// still makes a key, and a re-wrapping leaves none under the old one.
+func TestAdminOvertaken(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		first, then func(s *seal.Sealer) error
+	}{
+		"re-wrapped under a rotation": {
+			func(s *seal.Sealer) error { _, err := s.Rewrap(ctx, "bank", "own"); return err },
+			func(s *seal.Sealer) error {
+				g, err := s.Rotate(ctx, "bank")
+				if err == nil && g == day0 {
+					t.Error("no new key")
+				}
+				return err
+			},
+		},
+		"rotated under a re-wrapping": {
+			func(s *seal.Sealer) error { _, err := s.Rotate(ctx, "bank"); return err },
+			func(s *seal.Sealer) error {
+				n, err := s.Rewrap(ctx, "bank", "own")
+				if n != 2 {
+					t.Errorf("%d wrapped", n)
+				}
+				return err
+			},
+		},
+		"re-wrapped elsewhere under a re-wrapping": {
+			func(s *seal.Sealer) error {
+				if _, err := s.Rewrap(ctx, "bank", "elsewhere"); err != nil {
+					return err
+				}
+				_, err := s.Rotate(ctx, "bank")
+				return err
+			},
+			func(s *seal.Sealer) error { _, err := s.Rewrap(ctx, "bank", "own"); return err },
+		},
+	} {
+		b := newBench(t)
+		sealed := b.seal(b.sealer(), place(), "body")
+		b.table.before = func(call string) {
+			if call == "put" {
+				b.table.before = nil
+				if err := c.first(b.sealer()); err != nil {
+					t.Errorf("%s: first: %v", name, err)
+				}
+			}
+		}
+		if err := c.then(b.sealer()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		keys, err := b.sealer().Generations(ctx, "bank")
+		if err != nil || len(keys) != 2 || keys[0].KMSKey != "own" || keys[1].KMSKey != "own" {
+			t.Errorf("%s: %+v, %v", name, keys, err)
+		}
+		b.opens(b.sealer(), place(), sealed, "body")
+	}
 }
 
 func TestShred(t *testing.T) {

@@ -2,6 +2,7 @@ package seal
 
 import (
 	"bytes"
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
@@ -14,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/store"
 )
 
 // Whatever leaves the cache is zeroed, by every way out.
@@ -74,6 +76,10 @@ func TestCacheKeepsTheNewer(t *testing.T) {
 	if r, _ := c.take("t", 1, t0, new(material)); r != newer {
 		t.Error("an older ring replaced a newer one")
 	}
+	c.putRing(testRing("t", "anew", 1, 3), c.mark("t"), t0) // shredded and begun anew: counts from 1
+	if r, _ := c.take("t", 3, t0, new(material)); r == nil || r.id != "anew" {
+		t.Errorf("the ring of a tenant that began anew was not kept: %v", r)
+	}
 	mark := c.mark("t")
 	c.drop("t")
 	c.putRing(newer, mark, t0)
@@ -103,6 +109,78 @@ func TestRingItem(t *testing.T) {
 	got, err := decodeRing("t", r.item())
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(r) {
 		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := decodeRing("t", testRing("t", "i", 1, maxGeneration).item()); err != nil {
+		t.Errorf("the last generation: %v", err)
+	}
+	edit := func(attr string, v store.Value) store.Item {
+		it := r.item()
+		it[attrKeys].L[1].M[attr] = v
+		return it
+	}
+	elsewhere := r.item()
+	elsewhere[store.AttrSK] = store.S("elsewhere")
+	for name, it := range map[string]store.Item{
+		"a generation too many for the header": testRing("t", "i", 1, maxGeneration+1).item(),
+		"the same generation twice":            testRing("t", "i", 1, 3, 3).item(),
+		"generations out of order":             testRing("t", "i", 1, 5, 3).item(),
+		"a generation below zero":              testRing("t", "i", 1, -1).item(),
+		"no key":                               testRing("t", "i", 1).item(),
+		"no id":                                testRing("t", "", 1, 3).item(),
+		"a generation as text":                 edit(attrGen, store.S("5")),
+		"a time as text":                       edit(attrCreated, store.S("5")),
+		"an empty key":                         edit(attrWrapped, store.B(nil)),
+		"an empty token":                       edit(attrToken, store.B(nil)),
+		"another tenant's":                     testRing("u", "i", 9, 3, 5).item(),
+		"from elsewhere":                       elsewhere,
+	} {
+		if got, err := decodeRing("t", it); execution.CodeOf(err) != execution.Integrity || got != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+// A token key of another size, sealed by somebody with the key.
+func TestTokenKeySize(t *testing.T) {
+	t.Parallel()
+	key, salt := [keySize]byte{1}, make([]byte, saltBytes)
+	s := New(Options{KMS: givesBack{}, Now: time.Now})
+	for n, want := range map[int]execution.Code{keySize - 1: execution.Integrity, keySize: "", keySize + 1: execution.Integrity} {
+		token, err := sealWith(&key, 5, salt, tokenPlace("t", 5), make([]byte, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.unwrap(context.Background(), "t", wrappedKey{5, "k", key[:], token, 5}, new(material)); execution.CodeOf(err) != want {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// givesBack is a KMS whose wrapped keys are the keys.
+type givesBack struct{ KMS }
+
+func (givesBack) Decrypt(_ context.Context, _ string, wrapped []byte, _ map[string]string) ([]byte, error) {
+	return bytes.Clone(wrapped), nil
+}
+
+// What the front of sealed bytes may say, whoever sealed them.
+func TestHeader(t *testing.T) {
+	t.Parallel()
+	good := make([]byte, Overhead)
+	header{flags: flagZstd, generation: maxGeneration}.put(good)
+	if h, err := readHeader(good); err != nil || h.generation != maxGeneration || h.flags != flagZstd {
+		t.Errorf("%+v, %v", h, err)
+	}
+	for name, damage := range map[string]func(b []byte) []byte{
+		"cut":               func(b []byte) []byte { return b[:Overhead-1] },
+		"format 0":          func(b []byte) []byte { b[0] = 0; return b },
+		"a format to come":  func(b []byte) []byte { b[0] = format1 + 1; return b },
+		"a flag to come":    func(b []byte) []byte { b[1] |= 2; return b },
+		"no key generation": func(b []byte) []byte { clear(b[2:saltAt]); return b },
+	} {
+		if _, err := readHeader(damage(bytes.Clone(good))); execution.CodeOf(err) != execution.Integrity {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -343,6 +343,16 @@ func TestWrongKMS(t *testing.T) {
 	b.opt.KMS = badKMS{b.kms, 32}
 	_, err = b.sealer().Open(context.Background(), place(), sealed)
 	wantCode(t, "another key unwrapped", err, execution.Integrity)
+	b.opt.KMS = longKMS{b.kms}
+	_, err = b.sealer().Open(context.Background(), place(), sealed)
+	wantCode(t, "the right key and a byte more", err, execution.Integrity)
+}
+
+type longKMS struct{ seal.KMS }
+
+func (k longKMS) Decrypt(ctx context.Context, key string, wrapped []byte, about map[string]string) ([]byte, error) {
+	plain, err := k.KMS.Decrypt(ctx, key, wrapped, about)
+	return append(plain, 0), err
 }
 
 type badKMS struct {
