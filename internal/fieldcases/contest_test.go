@@ -236,9 +236,10 @@ func TestDeletionByThreadIsComplete(t *testing.T) {
 	o := k.declare("b", c.fence(), object{"key": "k"}).str("operation")
 	child := k.do("create", object{"workflow": "wf", "parent": object{"execution": "b", "operation": o}}).str("execution")
 	k.do("fork", object{"execution": "a", "at_version": 1, "new_execution": "f"})
+	k.do("fork", object{"execution": "f", "at_version": 1, "new_execution": "moved", "operations": "carry"})
 	equal(t, k.do("delete", object{"thread": "T", "reason": "r"}).at("done"), any(true), "done")
 	k.faults()
-	for _, e := range []string{"a", "b", child, "f"} {
+	for _, e := range []string{"a", "b", child, "f", "moved"} {
 		k.refused("get", object{"execution": e}, "Deleted")
 	}
 	k.get("other")

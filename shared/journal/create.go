@@ -186,7 +186,12 @@ func (j *Journal) creation(ref execution.Ref, c *Creation, p *execution.Proposal
 	}
 	lease := p.Entry.At + p.State.LeaseSeconds*1000
 	head := newHead(p.State, p.Entry, lease)
-	labels := append(slices.Clone(c.LabelTokens), ownTokens(ref, c.Change.Created)...)
+	labels := slices.Clone(c.LabelTokens)
+	for _, t := range ownTokens(ref, c.Change.Created) {
+		if !slices.Contains(labels, t) { // a carrying fork takes its parent's tokens along
+			labels = append(labels, t)
+		}
+	}
 	if len(labels) > 0 {
 		head[HeadLabels] = store.SS(labels...)
 	}
