@@ -205,6 +205,12 @@ var mutants = []mutant{
 	{"dynamo: a query that may be old", "shared/store/dynamo/read.go", `ConsistentRead: &in.Consistent, ScanIndexForward`, `ConsistentRead: aws.Bool(false), ScanIndexForward`, "./shared/store/dynamo", "Sent"},
 
 	// Keys and tenants.
+	{"seal: a key that somebody else wrapped", "shared/seal/ring.go", "	return ok && bytes.Equal(got.wrapped, k.wrapped)\n", "	_ = bytes.Equal(got.wrapped, k.wrapped)\n	return ok\n", "./shared/seal", ""},
+	{"seal: generations in order", "shared/seal/ring.go", "gen <= last", "gen < last", "./shared/seal", ""},
+	{"seal: a rotation makes a key", "shared/seal/admin.go", "g > current.generation", "g >= current.generation", "./shared/seal", ""},
+	{"seal: the size of a token key", "shared/seal/fetch.go", "	if len(token) != keySize {\n", "	if false {\n", "./shared/seal", ""},
+	{"seal: a flag to come", "shared/seal/envelope.go", "sealed[1]&^flagZstd != 0", "false", "./shared/seal", ""},
+	{"seal: keys of a tenant that began anew", "shared/seal/cache.go", "t.ring.id == r.id && t.ring.rev > r.rev", "t.ring.rev > r.rev", "./shared/seal", ""},
 	{"seal: the tenant in the place", "shared/seal/place.go", "	dst = appendField(dst, p.Tenant)\n", "", sealed, ""},
 	{"seal: the execution in the place", "shared/seal/place.go", "	dst = appendField(dst, p.Execution)\n", "", sealed, ""},
 	{"seal: the generation in the place", "shared/seal/place.go", "	dst = binary.BigEndian.AppendUint64(dst, uint64(p.Generation))\n", "", sealed, ""},
