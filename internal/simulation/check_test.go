@@ -127,6 +127,7 @@ func (w *world) observe() {
 		w.expired(r)
 		if r.Key.PK == tenant && strings.HasPrefix(r.Key.SK, journal.HoldsetPrefix) {
 			w.holds[r.Key.SK] = r.New[journal.HeadHolds].SS
+			w.held++
 		}
 		t, e, ok := execution.ParsePartitionKey(r.Key.PK)
 		if !ok || t != tenant {
@@ -189,6 +190,9 @@ func (t *truth) head(e execution.ExecutionID, k *known, r memory.Record) {
 	}
 	if floor := r.New.Int(journal.HeadFloor); t.w.keeps > 0 && floor > r.Old.Int(journal.HeadFloor) && floor > max(1, r.New.Int(journal.HeadFirst), k.tip-t.w.keeps+1) {
 		t.w.fail("the floor of %s is %d, its tip %d, and %d versions are to be kept", e, floor, k.tip, t.w.keeps)
+	}
+	if len(r.New[journal.HeadHolds].SS) != k.holds {
+		t.w.held++
 	}
 	if status != k.status {
 		t.w.tally["status "+string(status)]++

@@ -98,6 +98,10 @@ func (a *actor) create(e execution.ExecutionID, policy, reuse string) {
 // happen is something that comes from outside: time, records, sweeps, people.
 func (w *world) happen() {
 	any := w.truth.order[w.rng.IntN(len(w.truth.order))]
+	if w.biz.deaf && w.rng.IntN(40) == 0 {
+		w.biz.deaf = false
+		w.note("the providers answer again")
+	}
 	if w.keyOutage && w.rng.IntN(8) == 0 {
 		w.keyOutage = false
 		w.note("the keys are back")
@@ -145,6 +149,10 @@ func (w *world) happen() {
 		w.spawn("reader", func(a *actor) { a.fetch(any) })
 	case n < 97:
 		w.spawn("operator", func(a *actor) { a.keep() })
+	case n < 98 && !w.Without["deaf"] && w.Intensity > 0:
+		w.biz.deaf = true
+		w.tally["fault deaf"]++
+		w.note("the providers answer no questions")
 	}
 }
 
@@ -421,7 +429,7 @@ func (w *world) fork(e execution.ExecutionID) {
 // people send what is waited for and decide what nobody can know.
 func (w *world) heal() {
 	w.note("faults end")
-	w.healing, w.keyOutage = true, false
+	w.healing, w.keyOutage, w.biz.deaf = true, false, false
 	for round := range 80 {
 		w.arrive()
 		w.drain()

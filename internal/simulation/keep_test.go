@@ -239,13 +239,13 @@ func (a *actor) releaseSubjects() {
 func (a *actor) deleteAll(sel api.Selector, label map[string]string, what string) {
 	w := a.w
 	w.asked[what] = true
-	had := map[execution.ExecutionID]int64{}
+	had, below, held := map[execution.ExecutionID]int64{}, map[execution.ExecutionID]bool{}, w.held
 	for range 3 { // forks of forks and their children
 		for _, e := range w.truth.order {
 			k := w.truth.known[e]
 			named := k.made == k.gen && (k.subject == what || k.label == what)
-			if from, ok := had[k.parent]; ok && k.under == from {
-				named = true
+			if from, ok := had[k.parent]; ok && k.under == from && !named {
+				named, below[e] = true, true
 			}
 			if named && k.born != 0 && k.born == k.gen && !k.closed() {
 				had[e] = k.gen
@@ -271,7 +271,11 @@ func (a *actor) deleteAll(sel api.Selector, label map[string]string, what string
 		req.Cursor = r.Cursor
 	}
 	for e, gen := range had {
-		if k := w.truth.known[e]; k.gen == gen && !k.closed() && !deferred[e] {
+		k := w.truth.known[e]
+		if below[e] && (w.held != held || w.truth.held(k.head)) {
+			continue // it was deferred, by an answer that did not come; its parent, which led to it, is gone
+		}
+		if k.gen == gen && !k.closed() && !deferred[e] {
 			w.fail("the deletion of %s is done, and %s is %s", what, e, k.status)
 		}
 	}
@@ -337,7 +341,7 @@ func (w *world) purge() {
 			once()
 		}
 	}
-	w.healing, w.keyOutage = true, false
+	w.healing, w.keyOutage, w.biz.deaf = true, false, false
 	w.arrive()
 	w.drain() // whoever may still make something
 	for _, e := range w.truth.order {

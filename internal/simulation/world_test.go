@@ -73,6 +73,7 @@ type world struct {
 	content map[string][]byte   // of artifacts, by digest
 	asked   map[string]bool     // deletions of subjects and labels: "s0", "c1"
 	created int                 // executions that somebody began to make
+	held    int                 // times that holds changed
 	purged  bool                // the tenant is to go
 	keeps   int64               // versions that every history rule so far keeps; negative: one goes by days
 	tally   tally
