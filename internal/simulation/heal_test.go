@@ -1,0 +1,139 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cairnstate/cairn/shared/execution"
+)
+
+// drain lets everybody go on without faults until nobody can.
+func (w *world) drain() {
+	for range 200_000 {
+		ready := w.ready()
+		if len(ready) == 0 || w.failed != nil {
+			return
+		}
+		w.pick(ready[0], "")
+	}
+	w.fail("it never comes to rest")
+}
+
+// heal ends all faults and lets time pass until everything has come to rest;
+// people send what is waited for and decide what nobody can know.
+func (w *world) heal() {
+	w.note("faults end")
+	w.healing, w.keyOutage, w.biz.deaf = true, false, false
+	for round := range 80 {
+		w.arrive()
+		w.drain()
+		for len(w.records) > 0 && w.failed == nil {
+			w.deliverRecords()
+			w.drain()
+		}
+		for len(w.queue) > 0 && w.failed == nil {
+			w.takeUp()
+			w.drain()
+		}
+		if w.failed != nil || w.rested() && len(w.queue) == 0 {
+			break
+		}
+		w.sweep("recover")
+		if round%4 == 1 {
+			w.sweep("retention")
+		}
+		w.drain()
+		if round > 2 {
+			w.attend()
+		}
+		w.advance(time.Duration(1+round) * time.Minute)
+	}
+	for range 2 { // what deletions left for later
+		if w.failed == nil {
+			w.advance(70 * time.Minute)
+			w.sweep("retention")
+			w.drain()
+		}
+	}
+}
+
+// arrive lets everything arrive that is on its way.
+func (w *world) arrive() {
+	for _, a := range w.actors {
+		a.until = time.Time{}
+	}
+	for len(w.delayed) > 0 {
+		land := w.delayed[0]
+		w.delayed = w.delayed[1:]
+		land()
+		w.observe()
+	}
+	for len(w.biz.flights) > 0 {
+		w.biz.deliver(0)
+	}
+}
+
+// rested: everything has ended, or never began.
+func (w *world) rested() bool {
+	for _, k := range w.truth.known {
+		if k.tip == 0 && k.gen == 0 { // never created
+			continue
+		}
+		if !k.ended() || k.status == execution.StatusDeleting && !k.deleted {
+			return false
+		}
+	}
+	return true
+}
+
+// expire lets days pass: what a policy or somebody wanted gone is gone, and
+// nothing else.
+func (w *world) expire() {
+	for _, e := range w.truth.order {
+		if k := w.truth.known[e]; !k.deleted && k.holds > 0 && w.rng.IntN(2) == 0 {
+			w.spawn("operator", func(a *actor) { a.release(e, "h0"); a.release(e, "h1") })
+		}
+	}
+	w.spawn("operator", func(a *actor) { a.releaseThread(); a.releaseSubjects() })
+	w.drain()
+	for range 6 {
+		w.advance(9 * time.Hour)
+		w.sweep("retention")
+		w.drain()
+	}
+	for _, e := range w.truth.order {
+		k := w.truth.known[e]
+		switch {
+		case k.tip == 0:
+		case k.deleted && !w.truth.wanted(k):
+			w.fail("%s was deleted, and nobody asked for it", e)
+		case !k.deleted && k.expires && k.gen == k.made && k.status == execution.StatusCompleted && k.holds == 0:
+			w.fail("%s outlives its policy", e)
+		}
+	}
+}
+
+// attend is what people do about executions that need them.
+func (w *world) attend() {
+	for _, e := range w.truth.order {
+		k := w.truth.known[e]
+		switch k.status {
+		case execution.StatusCreated:
+			w.queue = append(w.queue, start{e, 0})
+		case execution.StatusHalted:
+			w.spawn("operator", func(a *actor) { a.unhalt(e) })
+		case execution.StatusWaiting:
+			if k.program != nil {
+				for i := range k.program.steps {
+					if k.program.steps[i].after == "signal" {
+						w.signal(e, fmt.Sprint("sig", i), fmt.Sprint("last", w.steps))
+					}
+				}
+			}
+			fallthrough
+		case execution.StatusParked:
+			w.spawn("operator", func(a *actor) { a.verdicts(e) })
+		}
+		w.drain()
+	}
+}
