@@ -342,6 +342,9 @@ func (s *shift) tool(op api.OperationReply) (execution.Outcome, bool) {
 		if err != nil {
 			return false, err
 		}
+		if head.Generation != s.gen { // the execution was deleted since, and is another one now
+			return false, execution.Errorf(execution.LeaseLost, "another generation")
+		}
 		now := v.Journal.NowOf(clock)
 		slot := &journal.Slot{Operation: op.Operation, Attempt: op.Attempt, Generation: head.Generation, Outcome: execution.OutcomeSucceeded, At: now}
 		_, filled, err := v.Journal.FillSlot(ctx, head.Ref, slot, journal.FillOptions{ValidatedAt: time.UnixMilli(now)})
