@@ -213,6 +213,24 @@ func TestPatchDepth(t *testing.T) {
 	if got, err := ApplyPatch(MustParse(`1`), again); err != nil || !Identical(got, deep) {
 		t.Error(err)
 	}
+	// One level more than a document may have, by every operation that sets a value.
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for op, levels := range map[string]int{
+		`"op":"add","path":"/-"`:     499,
+		`"op":"add","path":""`:       500,
+		`"op":"replace","path":"/0"`: 499,
+		`"op":"replace","path":""`:   500,
+	} {
+		for more, want := range []error{nil, ErrTooDeep} {
+			patch, err := ParseLimits([]byte(`[{`+op+`,"value":`+nested(levels+more)+`}]`), Limits{Depth: 600})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ApplyPatch(MustParse(`[0]`), patch); !errors.Is(err, want) {
+				t.Errorf("%s of %d levels: %v", op, levels+more, err)
+			}
+		}
+	}
 }
 
 // TestPatchWide applies long patches to wide containers: an operation must not
