@@ -43,6 +43,7 @@ func TestLimitsAtTheirEdges(t *testing.T) {
 		"rejected": {Recover, `{` + recon + evidence(`"finding":"found","outcome":"rejected"`) + `}`, `{` + recon + evidence(`"finding":"found","outcome":"in_progress"`) + `}`, "evidence[0].outcome"},
 		"verdict":  {Recover, `{` + recon + evidence(`"finding":"decided","attempt":1,"outcome":"abandoned","reason":"r"`) + `}`, `{` + recon + evidence(`"finding":"decided","attempt":1,"outcome":"in_progress","reason":"r"`) + `}`, "evidence[0].outcome"},
 		"lease":    {Recover, `{"action":"renew","tenant":"t","execution":"e","owner":"w","fence":1,"lease_seconds":5}`, `{"action":"renew","tenant":"t","execution":"e","owner":"w","fence":1,"lease_seconds":4}`, "lease_seconds"},
+		"first":    {Checkpoint, `{` + apply + `,"first_version":1}`, `{` + apply + `,"first_version":2}`, "first_version"},
 		"receipt":  {Retention, `{` + setpol + `,"policy":{"name":"p","receipt_days":7}}`, `{` + setpol + `,"policy":{"name":"p","receipt_days":6}}`, "policy.receipt_days"},
 	} {
 		if _, _, err := Decode(tt.function, []byte(tt.ok)); err != nil {

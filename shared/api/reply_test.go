@@ -185,4 +185,7 @@ func TestParseTime(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"T":"2026-01-02T03:04:05.678Z"}`), &back); err != nil || back.T.Millis() != 1767323045678 {
 		t.Errorf("%v %v", err, back.T)
 	}
+	if at := TimeOrNil(0); at != nil || at.Millis() != 0 || TimeOrNil(1).Millis() != 1 {
+		t.Errorf("no time: %v", at)
+	}
 }
