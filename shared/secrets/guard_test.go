@@ -226,4 +226,14 @@ func TestSettingsTakeEffect(t *testing.T) {
 			t.Errorf("%+v: %v, %v", c.s, paths, err)
 		}
 	}
+	// A label that the tenant excepted, and one that it did not.
+	labels := `{"action":"create","tenant":"bank","execution":"e","workflow":"wf","labels":{"ticket":"%","other":"%"}}`
+	if err := g.Catalog.SetSettings(t.Context(), "bank", api.Settings{Secrets: secrets.ModeRedact, Allowed: []string{"/labels/ticket"}}); err != nil {
+		t.Fatal(err)
+	}
+	req := decoded(t, api.Checkpoint, labels)
+	paths, err := g.Check(t.Context(), req)
+	if got := req.(*api.CreateRequest).Labels; err != nil || strings.Join(paths, " ") != "/labels/other" || got["ticket"] != canary || got["other"] == canary {
+		t.Errorf("labels: %v, %v, %v", paths, err, got)
+	}
 }
