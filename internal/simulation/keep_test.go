@@ -295,7 +295,11 @@ func (w *world) leftovers(e execution.ExecutionID, purged bool) {
 		}
 	}
 	for _, prefix := range []string{"/e/", "/archive/"} {
-		objects, _, err := w.engine.Bucket().Versions(ctx, store.ListObjects{Prefix: tenant + prefix + string(e) + "/"})
+		prefix = tenant + prefix + string(e) + "/"
+		if !purged { // what a creation staged that came to nothing is the orphan sweep's
+			prefix += fmt.Sprint(w.truth.known[e].gen) + "/"
+		}
+		objects, _, err := w.engine.Bucket().Versions(ctx, store.ListObjects{Prefix: prefix})
 		if err != nil {
 			w.fail("list %s: %v", e, err)
 		}
