@@ -53,8 +53,22 @@ func (j *Journal) fromVault(ctx context.Context, now *Handle, version int64) (*H
 }
 
 // History reads up to limit entries of an opened execution from a version on,
-// upwards, or downwards when newestFirst, wherever they lie.
+// upwards, or downwards when newestFirst, wherever they lie. Entries that went to
+// the archive since it was opened are read there.
 func (j *Journal) History(ctx context.Context, h *Handle, from int64, newestFirst bool, limit int) (*EntryPage, error) {
+	page, err := j.history(ctx, h, from, newestFirst, limit)
+	if execution.CodeOf(err) != execution.Integrity {
+		return page, err
+	}
+	now, openErr := j.Open(ctx, h.State.Tenant, h.State.Execution, OpenOptions{Head: true})
+	if openErr != nil || now.State.Generation != h.State.Generation || now.State.Bundle == nil ||
+		h.State.Bundle != nil && now.State.Bundle.Version <= h.State.Bundle.Version {
+		return nil, err
+	}
+	return j.history(ctx, now, from, newestFirst, limit)
+}
+
+func (j *Journal) history(ctx context.Context, h *Handle, from int64, newestFirst bool, limit int) (*EntryPage, error) {
 	s := h.State
 	floor := int64(1)
 	if h.Head != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store/memory"
 )
 
@@ -436,5 +437,34 @@ func TestHistoryRuleByDays(t *testing.T) {
 	}
 	if n := len(of(w.items(), "bank#e/j#")); n > tip {
 		t.Errorf("%d entries", n)
+	}
+}
+
+// A reader that opened the execution before its entries went to the archive finds
+// them there: what moved is no gap (found by the simulation, seed 502419).
+func TestHistoryFollowsIntoTheArchive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long(w, "e", 5, nil)
+	w.advance(26 * time.Hour)
+	for _, newestFirst := range []bool{true, false} {
+		h, err := w.Journal.Open(t.Context(), "bank", "e", journal.OpenOptions{Head: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := w.Journal.History(t.Context(), h, 0, newestFirst, 100)
+		if err != nil || len(before.Entries) < 5 {
+			t.Fatalf("%+v, %v", before, err)
+		}
+		if newestFirst {
+			w.ok("retention", "archive", fields{"execution": "e"})
+			if left := of(w.items(), "bank#e/j#"); len(left) >= len(before.Entries) {
+				t.Fatalf("%d entries still in the table", len(left))
+			}
+		}
+		after, err := w.Journal.History(t.Context(), h, 0, newestFirst, 100)
+		if err != nil || len(after.Entries) < len(before.Entries) {
+			t.Errorf("newest first %v: %v, %v", newestFirst, after, err)
+		}
 	}
 }
