@@ -11,6 +11,7 @@ import (
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/store/storetest"
 )
 
 // An operation that was settled so long ago that the fold dropped it is answered
@@ -219,20 +220,6 @@ func TestListLeavesOut(t *testing.T) {
 	}
 }
 
-// transacting runs something right before a table's next transaction.
-type transacting struct {
-	store.Table
-	what func()
-}
-
-func (b *transacting) Transact(ctx context.Context, in store.Transact) (store.Meta, error) {
-	if what := b.what; what != nil {
-		b.what = nil
-		what()
-	}
-	return b.Table.Transact(ctx, in)
-}
-
 // A child is made for an attempt of which nothing was begun, by a parent that is
 // there: in each of these by itself no child, and nothing of one.
 func TestNoChild(t *testing.T) {
@@ -275,7 +262,7 @@ func TestNoChild(t *testing.T) {
 			tt.before(w, op)
 		}
 		if tt.between != nil {
-			w.Journal.Table = &transacting{w.Journal.Table, func() { tt.between(w, op) }}
+			w.Journal.Table = &storetest.BeforeTransact{Table: w.Journal.Table, What: func() { tt.between(w, op) }}
 		}
 		r := &api.CreateRequest{Common: w.common(), Workflow: "sub", Parent: &api.ParentRef{Execution: "e", Operation: op}}
 		api.Identify(r)

@@ -12,6 +12,7 @@ import (
 	"github.com/cairnstate/cairn/shared/jsonx"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/store/storetest"
 )
 
 func (w *world) put(it store.Item) {
@@ -57,8 +58,8 @@ func TestStartBehindAContinue(t *testing.T) {
 	fence := w.claimed("e").Fence
 	op := w.declare("e", api.OperationDeclaration{OnUncertain: execution.Close}).Operation
 	other := w.process()
-	b := &between{Table: w.Journal.Table}
-	b.what = func() {
+	b := &storetest.BeforeTransact{Table: w.Journal.Table}
+	b.What = func() {
 		s := w.where("e")
 		r := &api.ApplyRequest{Common: w.common(), Changes: api.Changes{Execution: "e", ExpectedVersion: s.Version, Fence: s.Fence}, Then: &api.Then{Continue: &api.Continue{}}}
 		if _, err := other.Checkpoint.Apply(t.Context(), identified(r)); err != nil {
@@ -143,20 +144,6 @@ func TestCallbackOfAnotherLife(t *testing.T) {
 	refused(t, err, execution.InvalidRequest, "execution")
 }
 
-// updating runs something just before a table's next update.
-type updating struct {
-	store.Table
-	what func()
-}
-
-func (u *updating) Update(ctx context.Context, in store.Update) (store.Item, store.Meta, error) {
-	if what := u.what; what != nil {
-		u.what = nil
-		what()
-	}
-	return u.Table.Update(ctx, in)
-}
-
 // The move comes between the evidence's reading and its writing: the fork has
 // the last word.
 func TestRecordBehindAMove(t *testing.T) {
@@ -165,7 +152,7 @@ func TestRecordBehindAMove(t *testing.T) {
 	w.claimed("e")
 	op := w.declare("e", api.OperationDeclaration{}).Operation
 	p := w.process()
-	p.Journal.Table = &updating{p.Journal.Table, func() { w.carry("e", "f") }}
+	p.Journal.Table = &storetest.BeforeUpdate{Table: p.Journal.Table, What: func() { w.carry("e", "f") }}
 	got, err := p.Ledger.RecordOutcome(t.Context(), w.outcome("e", op, execution.OutcomeSucceeded, `1`))
 	if err != nil || got.Execution != "f" || !got.Recorded {
 		t.Errorf("%+v %v", got, err)
@@ -352,7 +339,7 @@ func TestWakeBehindAClaim(t *testing.T) {
 		tt.before(w)
 		p := w.process()
 		if tt.between != nil {
-			p.Journal.Table = &updating{p.Journal.Table, func() { tt.between(w) }}
+			p.Journal.Table = &storetest.BeforeUpdate{Table: p.Journal.Table, What: func() { tt.between(w) }}
 		}
 		if _, err := p.Ledger.Signal(t.Context(), w.signal("e", "a", "k", `1`)); err != nil {
 			t.Fatal(err)

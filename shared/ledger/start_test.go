@@ -14,6 +14,7 @@ import (
 	"github.com/cairnstate/cairn/shared/jsonx"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/store/storetest"
 )
 
 func (w *world) starting(op execution.OperationID, attempt int, fence int64, nonce string) *api.StartOperationRequest {
@@ -167,20 +168,6 @@ func TestStartIsFenced(t *testing.T) {
 	}
 }
 
-// between runs something just before a table's next transaction.
-type between struct {
-	store.Table
-	what func()
-}
-
-func (b *between) Transact(ctx context.Context, in store.Transact) (store.Meta, error) {
-	if what := b.what; what != nil {
-		b.what = nil
-		what()
-	}
-	return b.Table.Transact(ctx, in)
-}
-
 // Another owner that comes between the read and the transaction: the head refuses
 // the start, although the journal as read and the slot would let it through.
 func TestStartBehindATakeover(t *testing.T) {
@@ -189,8 +176,8 @@ func TestStartBehindATakeover(t *testing.T) {
 	fence := w.claimed("e").Fence
 	op := w.declare("e", api.OperationDeclaration{OnUncertain: execution.Close}).Operation
 	other := w.process()
-	b := &between{Table: w.Journal.Table}
-	b.what = func() {
+	b := &storetest.BeforeTransact{Table: w.Journal.Table}
+	b.What = func() {
 		_, err := other.Recovery.Claim(t.Context(), identified(&api.ClaimRequest{Common: w.common(), Claiming: api.Claiming{Execution: "e", Owner: "x", LeaseSeconds: 60, Force: &api.Force{Reason: "r"}}}))
 		if err != nil {
 			t.Error(err)

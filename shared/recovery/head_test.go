@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/cairnstate/cairn/shared/execution"
-	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/store/storetest"
 )
 
 // A look writes to the head as it was read, in each of these by itself: whoever
@@ -39,9 +39,9 @@ func TestLookAgainstTheHeadAsRead(t *testing.T) {
 			begin(k)
 			k.advance(61)
 			k.restart()
-			b := &between{Table: k.services.Recovery.Table}
+			b := &storetest.BeforeUpdate{Table: k.services.Recovery.Table}
 			var want map[string]json.RawMessage
-			b.what = func() { k.setHead("e1", attr, value); want = k.rawHead("e1") }
+			b.What = func() { k.setHead("e1", attr, value); want = k.rawHead("e1") }
 			k.services.Recovery.Table = b
 			if what == "wait" {
 				k.advance(3600)
@@ -84,8 +84,8 @@ func TestSetAsideAgainstTheHeadAsRead(t *testing.T) {
 		}
 		k.restart()
 		k.advance(31)
-		b := &between{Table: k.services.Recovery.Table}
-		b.what = func() {
+		b := &storetest.BeforeUpdate{Table: k.services.Recovery.Table}
+		b.What = func() {
 			if attr != "" {
 				k.setHead("e1", attr, value)
 			}
@@ -167,20 +167,6 @@ func TestChildOfAnother(t *testing.T) {
 	}
 }
 
-// transacting runs something right before a table's next transaction.
-type transacting struct {
-	store.Table
-	what func()
-}
-
-func (b *transacting) Transact(ctx context.Context, in store.Transact) (store.Meta, error) {
-	if what := b.what; what != nil {
-		b.what = nil
-		what()
-	}
-	return b.Table.Transact(ctx, in)
-}
-
 // An owner that renews while it is being parked keeps what it has.
 func TestParkBehindARenewal(t *testing.T) {
 	t.Parallel()
@@ -190,7 +176,7 @@ func TestParkBehindARenewal(t *testing.T) {
 	k.advance(31)
 	other := k.newProcess()
 	renewed := false
-	k.services.Journal.Table = &transacting{k.services.Journal.Table, func() {
+	k.services.Journal.Table = &storetest.BeforeTransact{Table: k.services.Journal.Table, What: func() {
 		_, err := other.call(context.Background(), "recover", "renew", m{"execution": "e1", "owner": "a", "fence": f, "lease_seconds": 60})
 		if renewed = err == nil; err != nil {
 			t.Error(err)

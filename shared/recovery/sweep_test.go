@@ -11,8 +11,8 @@ import (
 
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/seal/local"
-	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/store/storetest"
 	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
@@ -502,20 +502,6 @@ func TestDamagedWorkflow(t *testing.T) {
 	}
 }
 
-// between runs something just before a table's next update.
-type between struct {
-	store.Table
-	what func()
-}
-
-func (b *between) Update(ctx context.Context, in store.Update) (store.Item, store.Meta, error) {
-	if what := b.what; what != nil {
-		b.what = nil
-		what()
-	}
-	return b.Table.Update(ctx, in)
-}
-
 // A claim that comes between the look and the hand-over: nobody is started, and
 // the new owner's alarm stays as the claim set it.
 func TestHandoverBehindAClaim(t *testing.T) {
@@ -525,8 +511,8 @@ func TestHandoverBehindAClaim(t *testing.T) {
 	k.owned("e1")
 	k.advance(31)
 	other := k.newProcess()
-	b := &between{Table: k.services.Recovery.Table}
-	b.what = func() {
+	b := &storetest.BeforeUpdate{Table: k.services.Recovery.Table}
+	b.What = func() {
 		if _, err := other.call(t.Context(), "recover", "claim", m{"execution": "e1", "owner": "x", "lease_seconds": 60}); err != nil {
 			t.Error(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/store/storetest"
 )
 
 // selectors that bind the execution `e` of rich, in thread T.
@@ -400,20 +401,6 @@ func (w *world) deleteWith(_ *hooked, e string) (fields, error) {
 	return nil, nil
 }
 
-// justBefore runs something before a table's next transaction.
-type justBefore struct {
-	store.Table
-	what func()
-}
-
-func (b *justBefore) Transact(ctx context.Context, in store.Transact) (store.Meta, error) {
-	if what := b.what; what != nil {
-		b.what = nil
-		what()
-	}
-	return b.Table.Transact(ctx, in)
-}
-
 // A hold on the thread or on a subject that comes between the reading of holds
 // and the closing transaction stops the deletion all the same.
 func TestHoldJustBeforeTheClosing(t *testing.T) {
@@ -425,8 +412,8 @@ func TestHoldJustBeforeTheClosing(t *testing.T) {
 		for k, v := range on {
 			hold[k] = v
 		}
-		b := &justBefore{Table: w.Services.Retention.Table}
-		b.what = func() {
+		b := &storetest.BeforeTransact{Table: w.Services.Retention.Table}
+		b.What = func() {
 			w.Services.Retention.Table = b.Table
 			w.ok("retention", "hold", hold)
 			w.Services.Retention.Table = b
@@ -474,7 +461,7 @@ func place(w *world, sel fields) {
 // something that another one does.
 func (w *world) suddenly(what func(w *world)) {
 	plain := w.Services
-	w.Services = w.process(&justBefore{w.engine.Table(memory.Main), func() {
+	w.Services = w.process(&storetest.BeforeTransact{Table: w.engine.Table(memory.Main), What: func() {
 		hooked := w.Services
 		w.Services = plain
 		what(w)
@@ -528,20 +515,6 @@ func TestHoldJustBeforeThePruning(t *testing.T) {
 	}
 }
 
-// justBeforeUpdate runs something before a table's next update.
-type justBeforeUpdate struct {
-	store.Table
-	what func()
-}
-
-func (b *justBeforeUpdate) Update(ctx context.Context, in store.Update) (store.Item, store.Meta, error) {
-	if what := b.what; what != nil {
-		b.what = nil
-		what()
-	}
-	return b.Table.Update(ctx, in)
-}
-
 // An ending that comes while a changed policy is being applied keeps the time that
 // it set: what was planned for the running execution is of no use.
 func TestEndingWhileAPolicyIsApplied(t *testing.T) {
@@ -551,7 +524,7 @@ func TestEndingWhileAPolicyIsApplied(t *testing.T) {
 		w.setPolicy(fields{"completed_days": 5})
 		w.rich("e", fields{"policy": "p"})
 		plain, met := w.Services, false
-		w.Services = w.process(&justBeforeUpdate{w.engine.Table(memory.Main), func() {
+		w.Services = w.process(&storetest.BeforeUpdate{Table: w.engine.Table(memory.Main), What: func() {
 			met = true
 			hooked := w.Services
 			w.Services = plain

@@ -13,6 +13,9 @@
 // leaving a hook nil. Each test left out for that is a printed SKIP, and the
 // suite ends with their number: nothing is left out silently.
 //
+// Beside the suite stand BeforeTransact and BeforeUpdate, for tests of what comes
+// between a read and a write.
+//
 // One rule differs from what DynamoDB does by itself: in DynamoDB `a <> :v`
 // holds when a is absent or of another type. In the port no comparison with an
 // absent attribute or one of another kind holds, so an adapter has to write
