@@ -63,12 +63,8 @@ func (s *Service) archiveAt(ctx context.Context, h *journal.Handle, req executio
 	case !h.State.Status.Ended():
 		return nil, execution.Errorf(execution.ExecutionOpen, "the execution has not ended").At(h.State)
 	}
-	holds, err := s.Journal.HoldsOn(ctx, h.Head)
-	if err != nil {
+	if err := s.unheld(ctx, h.Head); err != nil {
 		return nil, err
-	}
-	if len(holds) > 0 {
-		return nil, heldError(h.Head, holds)
 	}
 	b, err := s.bundle(ctx, h)
 	if err != nil {
@@ -328,12 +324,8 @@ func (s *Service) writeArchived(ctx context.Context, at *journal.Handle, b *exec
 		if !h.State.Status.Ended() || h.State.Status == execution.StatusMoved {
 			return nil, execution.Errorf(execution.ExecutionOpen, "the execution has not ended").At(h.State)
 		}
-		holds, err := s.Journal.HoldsOn(ctx, h.Head)
-		if err != nil {
+		if err := s.unheld(ctx, h.Head); err != nil {
 			return nil, err
-		}
-		if len(holds) > 0 {
-			return nil, heldError(h.Head, holds)
 		}
 		outcome := h.State.Status
 		now := p.Entry.At

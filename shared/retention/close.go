@@ -23,8 +23,12 @@ type why struct {
 	still store.Cond
 }
 
-// heldError is Held naming the holds.
-func heldError(h *journal.Head, holds []string) error {
+// unheld is Held naming the holds that are in force, nil when there are none.
+func (s *Service) unheld(ctx context.Context, h *journal.Head) error {
+	holds, err := s.Journal.HoldsOn(ctx, h)
+	if err != nil || len(holds) == 0 {
+		return err
+	}
 	return execution.Errorf(execution.Held, "holds are in force").With("execution", string(h.Execution)).With("holds", holds).With("status", string(h.Status))
 }
 
@@ -56,12 +60,8 @@ func (s *Service) close(ctx context.Context, ref execution.Ref, want why) (store
 		if h == nil || h.Generation != ref.Generation || h.Status == execution.StatusDeleting {
 			return s.receipt(ctx, ref)
 		}
-		holds, err := s.Journal.HoldsOn(ctx, h)
-		if err != nil {
+		if err := s.unheld(ctx, h); err != nil {
 			return nil, err
-		}
-		if len(holds) > 0 {
-			return nil, heldError(h, holds)
 		}
 		if tip.Generation != ref.Generation {
 			// A journal without entries of its own: damaged, but it can be deleted.
