@@ -93,7 +93,7 @@ func (s *Store) CopyAll(ctx context.Context, from, to execution.Ref, list []exec
 	}
 	err := each(len(files), func(i int) error {
 		a := files[i]
-		src := &source{ctx: ctx, s: s, ref: from, artifact: a}
+		src := &source{ctx: ctx, s: s, ref: from, key: journal.ArtifactObjectKey(from, a.Digest), artifact: a}
 		defer src.Close()
 		f := file{digest: a.Digest, bytes: a.Bytes, open: func() (io.ReadSeeker, error) {
 			_, err := src.Seek(0, io.SeekStart)
@@ -104,7 +104,7 @@ func (s *Store) CopyAll(ctx context.Context, from, to execution.Ref, list []exec
 		case store.KindOf(err) == store.Invalid && src.failed != nil:
 			return src.failed
 		case store.KindOf(err) == store.Invalid:
-			return damaged(from, a.Version, journal.ArtifactObjectKey(from, a.Digest), "the object of an artifact has other content")
+			return damaged(from, a.Version, src.key, "the object of an artifact has other content")
 		}
 		return err
 	})
@@ -120,6 +120,7 @@ type source struct {
 	ctx      context.Context
 	s        *Store
 	ref      execution.Ref
+	key      string
 	artifact execution.Artifact
 
 	at     int64
@@ -132,17 +133,17 @@ func (r *source) Read(p []byte) (n int, err error) {
 		return 0, io.EOF
 	}
 	if r.body == nil {
-		r.body, _, _, err = r.s.Bucket.Get(r.ctx, store.GetObject{Key: journal.ArtifactObjectKey(r.ref, r.artifact.Digest), Offset: r.at})
+		r.body, _, _, err = r.s.Bucket.Get(r.ctx, store.GetObject{Key: r.key, Offset: r.at})
 	}
 	if err == nil {
 		n, err = r.body.Read(p)
 		r.at += int64(n)
 	}
 	if err == io.EOF && r.at < r.artifact.Bytes {
-		err = damaged(r.ref, r.artifact.Version, journal.ArtifactObjectKey(r.ref, r.artifact.Digest), "the object of an artifact has another size")
+		err = damaged(r.ref, r.artifact.Version, r.key, "the object of an artifact has another size")
 	}
 	if err != nil && err != io.EOF {
-		r.failed = r.s.readFailed(r.ctx, err, r.ref, r.artifact.Version, journal.ArtifactObjectKey(r.ref, r.artifact.Digest))
+		r.failed = r.s.readFailed(r.ctx, err, r.ref, r.artifact.Version, r.key)
 		return n, r.failed
 	}
 	return n, err

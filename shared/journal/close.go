@@ -164,6 +164,7 @@ func ownTokens(ref execution.Ref, c *execution.Creation) []string {
 	return out
 }
 
+// ancestorTokens list a creation among the descendants of what it came from.
 func ancestorTokens(t execution.TenantID, c *execution.Creation) []string {
 	switch {
 	case c == nil:
