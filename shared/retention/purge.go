@@ -186,10 +186,15 @@ func (p *purge) closeRow(ctx context.Context, ref execution.Ref) error {
 }
 
 // closed ends the first pass. With holds the purge stops here, and a later call
-// begins the pass anew.
+// begins the pass anew. The wait counts from now, after the last look, and not
+// from when the call began: it may have stood still since, while others closed
+// what it now finds gone.
 func (p *purge) closed(ctx context.Context) error {
 	rows, held, err := p.held(ctx)
 	if err != nil {
+		return err
+	}
+	if p.now, err = p.s.now(ctx, p.key()); err != nil {
 		return err
 	}
 	if held {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/seal/local"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
@@ -269,6 +270,48 @@ func TestPurgeMeetsLateWriters(t *testing.T) {
 	}
 	if left := mine(everything(w)); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestPurgeWaitsAfterTheLastDeletion: a purge's call stands still for most of a day
+// while others delete what it was to close. The wait for late writers begins when
+// it has seen that all are gone, not when the call began.
+func TestPurgeWaitsAfterTheLastDeletion(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.rich("e", nil)
+	waits := 0
+	for n := 1; ; n++ {
+		w := copyOf(t, base)
+		var after int64 // that the last can have written
+		hook := &hooked{n: n, do: func() {
+			there := len(of(w.items(), "bank#e/head")) > 0
+			w.advance(20 * time.Hour)
+			if there {
+				after = w.engine.Now().UnixMilli()
+				w.code("retention", "delete", fields{"execution": "e", "reason": "r"})
+			}
+		}}
+		_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()["retention"](t.Context(), []byte(`{"action":"purge_tenant","tenant":"bank"}`))
+		if hook.seen < n {
+			break
+		}
+		if err != nil { // a write whose validation is hours old
+			if c := execution.CodeOf(lambdaError(err)); c != execution.Unavailable {
+				t.Errorf("stopped before call %d: %v", n, err)
+			}
+			continue
+		}
+		mark, _, err := w.engine.Table(memory.Main).Get(t.Context(), store.Get{Key: journal.ClosingKey("bank")})
+		if err != nil || mark.Int("until") == 0 {
+			t.Fatalf("stopped before call %d, the purge does not wait: %v %v", n, mark, err)
+		}
+		if waits++; mark.Int("until") < after+time.Hour.Milliseconds() {
+			t.Errorf("stopped before call %d, the wait ends %d s after the last deletion", n, (mark.Int("until")-after)/1000)
+		}
+	}
+	if waits < 10 {
+		t.Errorf("only %d waits", waits)
 	}
 }
 
