@@ -29,11 +29,9 @@ func decodeRecord(p []byte, into any) error {
 	if len(p) == 0 {
 		return io.ErrUnexpectedEOF
 	}
-	v, err := jsonx.ParseLimits(p, jsonx.Limits{Depth: jsonx.DefaultLimits.Depth + recordDepth})
-	if err != nil {
-		return err
-	}
-	return fill(v, reflect.ValueOf(into).Elem())
+	return jsonx.Lend(p, jsonx.Limits{Depth: jsonx.DefaultLimits.Depth + recordDepth}, func(v *jsonx.Value) error {
+		return fill(v, reflect.ValueOf(into).Elem())
+	})
 }
 
 var agentValue = reflect.TypeFor[*jsonx.Value]()

@@ -13,6 +13,25 @@ func Parse(data []byte) (*Value, error) { return parse(string(data), DefaultLimi
 // ParseLimits is Parse under other limits.
 func ParseLimits(data []byte, l Limits) (*Value, error) { return parse(string(data), l) }
 
+// Lend is ParseLimits for a text that is looked at once: the value that f gets, and
+// every value in it, is valid only until f returns, for its memory serves the next
+// text then. Strings taken from it may be kept. The error is f's or a *SyntaxError.
+func Lend(data []byte, l Limits, f func(*Value) error) error {
+	p := parsers.Get().(*parser)
+	defer p.release()
+	c := lent.Get().(*chunks)
+	p.borrow(c)
+	v, err := p.parse(string(data), l)
+	if err == nil {
+		err = f(v)
+	}
+	p.giveBack()
+	lent.Put(c)
+	return err
+}
+
+var lent = sync.Pool{New: func() any { return new(chunks) }}
+
 // ParseString is Parse without the copy: the Value's tokens are parts of s.
 func ParseString(s string) (*Value, error) { return parse(s, DefaultLimits) }
 
@@ -66,6 +85,10 @@ var parsers = sync.Pool{New: func() any { return new(parser) }}
 func parse(s string, l Limits) (*Value, error) {
 	p := parsers.Get().(*parser)
 	defer p.release()
+	return p.parse(s, l)
+}
+
+func (p *parser) parse(s string, l Limits) (*Value, error) {
 	p.s, p.maxDepth, p.maxExponent = s, l.Depth, min(l.Exponent, maxExponentLimit)
 	if p.maxDepth <= 0 {
 		p.maxDepth = DefaultLimits.Depth

@@ -2,9 +2,12 @@ package jsonx
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func TestParseKeepsTokens(t *testing.T) {
@@ -195,6 +198,66 @@ func TestParserIsReusedClean(t *testing.T) {
 			if v, err := ParseString(`{"a":[1,{"b":2}]}`); err != nil || v.String() != `{"a":[1,{"b":2}]}` {
 				t.Fatal(v, err)
 			}
+		}
+	}
+}
+
+// TestLend: a lent value is what ParseLimits gives, also on chunks that other
+// texts used before; what was taken from it stays; afterwards nothing of it is
+// left in the chunks.
+func TestLend(t *testing.T) {
+	t.Parallel()
+	var kept []string
+	rapid.Check(t, func(t *rapid.T) {
+		text := genValue(4).Draw(t, "value").String()
+		if rapid.IntRange(0, 9).Draw(t, "large") == 0 {
+			text = "[" + strings.TrimSuffix(strings.Repeat(text+",", 400), ",") + "]"
+		}
+		limits := Limits{Depth: rapid.SampledFrom([]int{0, 2}).Draw(t, "depth")}
+		want, refused := ParseLimits([]byte(text), limits)
+		var token string
+		failed := errors.New("f")
+		err := Lend([]byte(text), limits, func(v *Value) error {
+			if v.String() != want.String() || !Equal(v, want) || v.Size() != want.Size() || v.Depth() != want.Depth() {
+				t.Fatalf("%s was lent as %s", want, v)
+			}
+			checkTree(t, v)
+			inner := Lend([]byte(`{"other":[1,2,3]}`), Limits{}, func(o *Value) error { return nil })
+			if inner != nil || v.String() != want.String() {
+				t.Fatalf("lending within changed %s to %s: %v", want, v, inner)
+			}
+			for w := v; w.Len() > 0; {
+				if w.Kind() == Array {
+					w = w.Elem(0)
+				} else {
+					token, w = w.Members()[0].Key, w.Members()[0].Value
+				}
+			}
+			return failed
+		})
+		if refused != nil {
+			if err == nil || err.Error() != refused.Error() {
+				t.Fatalf("refused with %v, not %v", err, refused)
+			}
+			return
+		}
+		if err != failed {
+			t.Fatalf("f's error came back as %v", err)
+		}
+		kept = append(kept, token)
+		if i := len(kept) - 2; i >= 0 && kept[i] != "" && !slices.Contains(keys, kept[i]) {
+			t.Fatalf("a kept key became %s", kept[i])
+		}
+	})
+	c := lent.Get().(*chunks)
+	for _, v := range c.values {
+		if v.raw != "" || v.kids != nil {
+			t.Fatal("a used value is left")
+		}
+	}
+	for _, m := range c.members {
+		if m.Key != "" || m.Value != nil {
+			t.Fatal("a used member is left")
 		}
 	}
 }

@@ -8,6 +8,29 @@ type slab struct {
 	kids    []kids
 	elems   []*Value
 	members []Member
+	lent    *chunks // where chunks come from and stay, nil when nodes may be kept
+}
+
+// chunks serve one lent text after the other; each is the newest of its kind,
+// clear before it serves.
+type chunks struct {
+	values  []Value
+	kids    []kids
+	elems   []*Value
+	members []Member
+}
+
+func (a *slab) borrow(c *chunks) {
+	a.values, a.kids, a.elems, a.members, a.lent = c.values, c.kids, c.elems, c.members, c
+}
+
+// giveBack clears what was used of the chunks.
+func (a *slab) giveBack() {
+	c := a.lent
+	clear(c.values[:len(c.values)-len(a.values)])
+	clear(c.kids[:len(c.kids)-len(a.kids)])
+	clear(c.elems[:len(c.elems)-len(a.elems)])
+	clear(c.members[:len(c.members)-len(a.members)])
 }
 
 const maxChunk = 1024
@@ -18,6 +41,9 @@ func (a *slab) start(textBytes int) { a.chunk = min(textBytes/24+1, maxChunk/4) 
 func (a *slab) newValue() *Value {
 	if len(a.values) == 0 {
 		a.values = make([]Value, a.chunk)
+		if a.lent != nil {
+			a.lent.values = a.values
+		}
 		a.chunk = min(a.chunk*2, maxChunk)
 	}
 	v := &a.values[0]
@@ -28,6 +54,9 @@ func (a *slab) newValue() *Value {
 func (a *slab) newKids() *kids {
 	if len(a.kids) == 0 {
 		a.kids = make([]kids, max(1, a.chunk/8))
+		if a.lent != nil {
+			a.lent.kids = a.kids
+		}
 	}
 	k := &a.kids[0]
 	a.kids = a.kids[1:]
@@ -40,6 +69,9 @@ func (a *slab) newElems(n int) []*Value {
 			return make([]*Value, n)
 		}
 		a.elems = make([]*Value, a.chunk)
+		if a.lent != nil {
+			a.lent.elems = a.elems
+		}
 	}
 	s := a.elems[:n:n]
 	a.elems = a.elems[n:]
@@ -52,6 +84,9 @@ func (a *slab) newMembers(n int) []Member {
 			return make([]Member, n)
 		}
 		a.members = make([]Member, a.chunk)
+		if a.lent != nil {
+			a.lent.members = a.members
+		}
 	}
 	s := a.members[:n:n]
 	a.members = a.members[n:]
