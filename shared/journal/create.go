@@ -146,6 +146,7 @@ func (j *Journal) create(ctx context.Context, ref execution.Ref, c *Creation, p 
 				h.clock, h.validated = j.acknowledged(meta, before), meta.Date
 			}
 			h.count(s, ref)
+			h.note(infoOf(&s.entry))
 			return h, nil
 		}
 		var no *store.Cancelled
@@ -156,6 +157,7 @@ func (j *Journal) create(ctx context.Context, ref execution.Ref, c *Creation, p 
 			// Our own earlier try had landed: the entry is ours byte for byte.
 			h := &Handle{State: p.State, Fresh: true, validated: clock.date, clock: clock}
 			h.count(s, ref)
+			h.note(infoOf(&s.entry))
 			return h, nil
 		}
 		if !store.Ambiguous(err) {

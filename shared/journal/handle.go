@@ -44,12 +44,15 @@ type EntryInfo struct {
 // recentEntries bounds Handle.Recent.
 const recentEntries = 32
 
-func (h *Handle) note(e *execution.Entry) {
-	h.Recent = append(h.Recent[:len(h.Recent):len(h.Recent)], EntryInfo{e.Version, e.Kind, e.Body.Actor})
-	if n := len(h.Recent) - recentEntries; n > 0 {
-		h.Recent = h.Recent[n:]
-	}
+// note adds what was read or written now; a handle that h was copied from keeps
+// its own.
+func (h *Handle) note(newer ...EntryInfo) {
+	newer = newer[max(0, len(newer)-recentEntries):]
+	older := h.Recent[max(0, len(h.Recent)+len(newer)-recentEntries):]
+	h.Recent = append(append(make([]EntryInfo, 0, len(older)+len(newer)), older...), newer...)
 }
+
+func infoOf(e *execution.Entry) EntryInfo { return EntryInfo{e.Version, e.Kind, e.Body.Actor} }
 
 // Now is the store's time in milliseconds as this handle knows it.
 func (j *Journal) Now(h *Handle) int64 { return j.NowOf(h.clock) }

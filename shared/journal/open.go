@@ -188,7 +188,7 @@ func (j *Journal) extend(ctx context.Context, h *Handle, found []*stored) error 
 		return nil
 	}
 	ref := h.State.Ref
-	entries := make([]*execution.Entry, 0, len(found))
+	entries, recent := make([]*execution.Entry, 0, len(found)), make([]EntryInfo, 0, len(found))
 	for _, s := range found {
 		if s.prev != h.tip {
 			return integrity(ref, s.entry.Version, "an entry does not name the one before it")
@@ -196,9 +196,10 @@ func (j *Journal) extend(ctx context.Context, h *Handle, found []*stored) error 
 		if err := j.body(ctx, ref, s); err != nil {
 			return err
 		}
-		entries = append(entries, &s.entry)
+		entries, recent = append(entries, &s.entry), append(recent, infoOf(&s.entry))
 		h.count(s, ref)
 	}
+	h.note(recent...)
 	state, err := execution.Fold(h.State, entries...)
 	if err != nil {
 		return execution.AsError(err).With("execution", string(ref.Execution))
@@ -207,7 +208,8 @@ func (j *Journal) extend(ctx context.Context, h *Handle, found []*stored) error 
 	return nil
 }
 
-// count keeps the book about snapshots and the chain of digests.
+// count keeps the book about snapshots and the chain of digests, not about what is
+// recent (note).
 func (h *Handle) count(s *stored, ref execution.Ref) {
 	n := int64(s.item) + s.bytes
 	h.tip = s.digest(ref)
@@ -217,7 +219,6 @@ func (h *Handle) count(s *stored, ref execution.Ref) {
 	} else {
 		h.chainBytes += n
 	}
-	h.note(&s.entry)
 }
 
 // cold reads back to the newest snapshot at or below a version (nil: from the
@@ -291,6 +292,7 @@ func (j *Journal) foldFrom(ctx context.Context, ref execution.Ref, found []*stor
 	}
 	h := &Handle{State: base, Fresh: true, clock: clock, validated: clock.date}
 	h.count(first, ref)
+	h.note(infoOf(&first.entry))
 	if err := j.extend(ctx, h, found[1:]); err != nil {
 		return nil, err
 	}

@@ -264,6 +264,7 @@ func (j *Journal) commit(ctx context.Context, h *Handle, step *Step) (*Handle, e
 		next.clock, next.validated = clock, clock.date
 	}
 	next.count(s, ref)
+	next.note(infoOf(&s.entry))
 	return &next, nil
 }
 
