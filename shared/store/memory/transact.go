@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -266,39 +265,73 @@ func digest(writes []store.Write) uint64 {
 	for _, w := range writes {
 		switch {
 		case w.Put != nil:
-			text(h, "put", condText(w.Put.Cond))
+			text(h, "put")
+			hashCond(h, w.Put.Cond)
 			hashItem(h, w.Put.Item)
 		case w.Update != nil:
-			text(h, "update", w.Update.Key.PK, w.Update.Key.SK, condText(w.Update.Cond))
+			text(h, "update", w.Update.Key.PK, w.Update.Key.SK)
+			hashCond(h, w.Update.Cond)
 			for _, a := range w.Update.Actions {
-				text(h, fmt.Sprintf("%T", a))
-				name, v := actionContent(a)
-				text(h, name)
-				hashValue(h, v)
+				hashAction(h, a)
 			}
 		case w.Delete != nil:
-			text(h, "delete", w.Delete.Key.PK, w.Delete.Key.SK, condText(w.Delete.Cond))
+			text(h, "delete", w.Delete.Key.PK, w.Delete.Key.SK)
+			hashCond(h, w.Delete.Cond)
 		case w.Check != nil:
-			text(h, "check", w.Check.Key.PK, w.Check.Key.SK, condText(w.Check.Cond))
+			text(h, "check", w.Check.Key.PK, w.Check.Key.SK)
+			hashCond(h, w.Check.Cond)
 		}
 	}
 	return h.Sum64()
 }
 
-func actionContent(a store.Action) (string, store.Value) {
+func hashAction(h *maphash.Hash, a store.Action) {
 	switch a := a.(type) {
 	case store.Set:
-		return a.Attr, a.Value
+		text(h, "set", a.Attr)
+		hashValue(h, a.Value)
 	case store.Remove:
-		return a.Attr, store.Value{}
+		text(h, "remove", a.Attr)
 	case store.Add:
-		return a.Attr, store.N(a.N)
+		text(h, "add", a.Attr)
+		count(h, int(a.N))
 	case store.AddToSet:
-		return a.Attr, store.SS(a.Values...)
+		text(h, "add to set", a.Attr)
+		text(h, slices.Sorted(slices.Values(a.Values))...)
 	case store.RemoveFromSet:
-		return a.Attr, store.SS(a.Values...)
+		text(h, "remove from set", a.Attr)
+		text(h, slices.Sorted(slices.Values(a.Values))...)
 	}
-	return "", store.Value{}
+}
+
+func hashCond(h *maphash.Hash, c store.Cond) {
+	switch c := c.(type) {
+	case store.Compare:
+		text(h, c.Attr, string(c.Op))
+		hashValue(h, c.Value)
+	case store.Present:
+		text(h, "present", c.Attr)
+	case store.Absent:
+		text(h, "absent", c.Attr)
+	case store.Contains:
+		text(h, "contains", c.Attr, c.Value)
+	case store.Not:
+		text(h, "not")
+		hashCond(h, c.Cond)
+	case store.All:
+		text(h, "all")
+		hashConds(h, c)
+	case store.Any:
+		text(h, "any")
+		hashConds(h, c)
+	}
+}
+
+func hashConds(h *maphash.Hash, parts []store.Cond) {
+	count(h, len(parts))
+	for _, p := range parts {
+		hashCond(h, p)
+	}
 }
 
 var digestSeed = maphash.MakeSeed()
