@@ -33,6 +33,7 @@ type known struct {
 	owner    string
 	holds    int
 	deleted  bool   // closed by a deletion
+	closer   int    // the actor that closed it
 	again    bool   // recreated after a deletion
 	asked    bool   // somebody asked for its deletion
 	expires  bool   // may be deleted by a policy
@@ -187,6 +188,9 @@ func (t *truth) head(e execution.ExecutionID, k *known, r memory.Record) {
 	}
 	if len(r.New[journal.HeadHolds].SS) != k.holds {
 		t.w.held++
+	}
+	if status == execution.StatusDeleting && k.status != status {
+		k.closer = t.w.acting
 	}
 	if status != k.status {
 		t.w.tally["status "+string(status)]++

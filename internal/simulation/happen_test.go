@@ -84,7 +84,8 @@ func (a *actor) create(e execution.ExecutionID, policy, reuse string) {
 }
 
 // happen is something that comes from outside: time, records, sweeps, people.
-func (w *world) happen() {
+// When nobody has anything to do it is mostly time.
+func (w *world) happen(idle bool) {
 	any := w.truth.order[w.rng.IntN(len(w.truth.order))]
 	if w.biz.deaf && w.rng.IntN(40) == 0 {
 		w.biz.deaf = false
@@ -94,9 +95,13 @@ func (w *world) happen() {
 		w.keyOutage = false
 		w.note("the keys are back")
 	}
-	switch n := w.rng.IntN(100); {
-	case n < 35:
-		d := time.Duration(w.rng.IntN(15000)) * time.Millisecond
+	n, most := w.rng.IntN(200), 15
+	if idle && w.rng.IntN(2) == 0 {
+		n, most = 0, 60
+	}
+	switch {
+	case n < 80:
+		d := time.Duration(w.rng.IntN(most*1000)) * time.Millisecond
 		if w.rng.IntN(25) == 0 {
 			d = time.Duration(w.rng.IntN(40)) * time.Minute
 		}
@@ -107,37 +112,37 @@ func (w *world) happen() {
 			}
 		}
 		w.advance(d)
-	case n < 60:
+	case n < 136:
 		w.takeUp()
-	case n < 70:
+	case n < 156:
 		w.deliverRecords()
-	case n < 80:
+	case n < 166:
 		w.sweep("recover")
-	case n < 82:
+	case n < 170:
 		w.sweep("retention")
-	case n < 87:
+	case n < 176:
 		w.signal(any, fmt.Sprint("sig", w.rng.IntN(3)), fmt.Sprint("k", w.rng.IntN(2)))
-	case n < 89:
+	case n < 179:
 		w.spawn("poacher", func(a *actor) { a.work(any, 0) }) // a worker that nobody sent
-	case n < 91:
+	case n < 184:
 		w.operate(any)
-	case n < 92 && !w.Without["key"] && w.Intensity > 0:
+	case n < 186 && !w.Without["key"] && w.Intensity > 0:
 		w.keyOutage = true
 		w.tally["fault key_outage"]++
 		w.note("the keys are away")
-	case n < 93 && w.deploys < 2:
+	case n < 188 && w.deploys < 2:
 		w.deploys++
 		v := int64(1 + w.deploys)
 		w.spawn("deployer", func(a *actor) { a.deploy("main", v) })
-	case n < 94 && len(w.truth.order) < 8:
+	case n < 190 && len(w.truth.order) < 8:
 		w.fork(any)
-	case n < 95:
+	case n < 191:
 		w.spawn("reader", func(a *actor) { a.read(any) })
-	case n < 96:
+	case n < 193:
 		w.spawn("reader", func(a *actor) { a.fetch(any) })
-	case n < 97:
+	case n < 195:
 		w.spawn("operator", func(a *actor) { a.keep() })
-	case n < 98 && !w.Without["deaf"] && w.Intensity > 0:
+	case n < 197 && !w.Without["deaf"] && w.Intensity > 0:
 		w.biz.deaf = true
 		w.tally["fault deaf"]++
 		w.note("the providers answer no questions")

@@ -76,6 +76,7 @@ func (w *world) arrive() {
 	for len(w.delayed) > 0 {
 		land := w.delayed[0]
 		w.delayed = w.delayed[1:]
+		w.acting = 0
 		land()
 		w.observe()
 	}
@@ -107,8 +108,8 @@ func (w *world) expire() {
 	}
 	w.spawn("operator", func(a *actor) { a.releaseThread(); a.releaseSubjects() })
 	w.drain()
-	for range 6 {
-		w.advance(9 * time.Hour)
+	for range 3 {
+		w.advance(18 * time.Hour)
 		w.sweep("retention")
 		w.drain()
 	}

@@ -270,8 +270,18 @@ func (a *actor) deleteAll(sel api.Selector, label map[string]string, what string
 		}
 		req.Cursor = r.Cursor
 	}
+	// Whoever removes one execution alone leaves those below it, and then nothing
+	// leads from here to them.
+	var cut func(e execution.ExecutionID) bool
+	cut = func(e execution.ExecutionID) bool {
+		from := w.truth.known[w.truth.known[e].parent]
+		return below[e] && (from.closed() && from.closer != a.id || cut(w.truth.known[e].parent))
+	}
 	for e, gen := range had {
 		k := w.truth.known[e]
+		if cut(e) {
+			continue
+		}
 		if below[e] && (w.held != held || w.truth.held(k.head)) {
 			continue // it was deferred, by an answer that did not come; its parent, which led to it, is gone
 		}
@@ -365,8 +375,10 @@ func (w *world) purge() {
 			a.releaseThread()
 			a.releaseSubjects()
 			for _, e := range w.truth.order {
-				a.release(e, "h0")
-				a.release(e, "h1")
+				if w.truth.known[e].holds > 0 {
+					a.release(e, "h0")
+					a.release(e, "h1")
+				}
 			}
 		})
 		w.drain()

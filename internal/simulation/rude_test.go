@@ -44,8 +44,7 @@ func (s *shift) again() {
 
 // greedy takes in a signal that is taken in already.
 func (s *shift) greedy() {
-	for _, v := range s.state.Get("signals").Elems() {
-		text, _ := v.Text()
+	for _, text := range s.taken {
 		var of, name, key string
 		if _, err := fmt.Sscanf(text, "%s %4s/%s", &of, &name, &key); err != nil || of != string(s.e) {
 			continue

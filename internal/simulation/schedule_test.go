@@ -130,6 +130,7 @@ func (w *world) write(ctx context.Context, name, pk, sk string, do func() error)
 // pick lets one parked call go on.
 func (w *world) pick(p *parked, effect string) {
 	w.steps++
+	w.acting = p.a.id
 	for _, s := range [...]string{p.a.name, p.what, p.key[0], p.key[1], effect} {
 		for i := range len(s) {
 			w.hash = w.hash*1099511628211 ^ uint64(s[i])
@@ -223,24 +224,25 @@ func (w *world) step() {
 	}
 	ready := w.ready()
 	switch n := w.rng.IntN(1000); {
-	case len(ready) > 0 && n < 900:
+	case len(ready) > 0 && n < 930:
 		p := ready[w.rng.IntN(len(ready))]
 		if effect := w.fault(p); effect == "freeze" {
 			w.freeze(p)
 		} else {
 			w.pick(p, effect)
 		}
-	case n < 950 && len(w.biz.due()) > 0:
+	case n < 965 && len(w.biz.due()) > 0:
 		due := w.biz.due()
 		w.biz.deliver(due[w.rng.IntN(len(due))])
-	case n < 955 && len(w.delayed) > 0:
+	case n < 970 && len(w.delayed) > 0:
 		i := w.rng.IntN(len(w.delayed))
 		land := w.delayed[i]
 		w.delayed = slices.Delete(w.delayed, i, i+1)
 		w.note("a late write lands")
+		w.acting = 0
 		land()
 		w.observe()
 	default:
-		w.happen()
+		w.happen(len(ready) == 0)
 	}
 }

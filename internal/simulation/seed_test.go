@@ -205,7 +205,7 @@ func TestSameSeedSameRun(t *testing.T) {
 // first bubble does, which would keep it to itself.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(400) // worlds are small and short-lived
+	debug.SetGCPercent(2000) // worlds are small and short-lived
 	w := newWorld(plan{Seed: 1})
 	s := w.newProcess().services
 	get := &api.GetRequest{Common: api.Common{Tenant: tenant}, Execution: "first"}

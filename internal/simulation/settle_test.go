@@ -18,7 +18,10 @@ import (
 // settle is the check at the end, when everything has come to rest: what the
 // services say is what was written, acknowledged and done.
 func (w *world) settle() {
-	p := w.newProcess()
+	p := w.instance(w.rng)
+	if w.rng.IntN(2) == 0 { // one that remembers nothing
+		p = w.newProcess()
+	}
 	s, ctx := p.services, context.Background()
 	for _, e := range w.truth.order {
 		k := w.truth.known[e]

@@ -78,7 +78,8 @@ type shift struct {
 	version int64
 	refused execution.Code    // why the last step was not written
 	sent    *api.ApplyRequest // the last one that was
-	state   *jsonx.Value
+	step    int               // of the program, that comes next
+	taken   []string          // signals that are in the state: whose name/key
 	view    api.View
 }
 
@@ -95,7 +96,8 @@ func (a *actor) work(e execution.ExecutionID, expected int64) {
 	if err != nil || r.Parked || r.Status != execution.StatusRunning {
 		return
 	}
-	s := &shift{actor: a, e: e, k: k, fence: r.Fence, gen: r.Generation, version: r.Version, state: r.State, view: r.View}
+	s := &shift{actor: a, e: e, k: k, fence: r.Fence, gen: r.Generation}
+	s.load(r.Version, r.State, r.View)
 	if r.Replayed && r.Tip != nil {
 		s.version = r.Tip.Version
 	}
@@ -145,13 +147,21 @@ func (s *shift) reload() bool {
 	if err != nil || r.Fence != s.fence || r.Generation != s.gen || r.Status != execution.StatusRunning {
 		return false
 	}
-	s.version, s.state, s.view = r.Version, r.State, r.View
+	s.load(r.Version, r.State, r.View)
 	return true
+}
+
+func (s *shift) load(version int64, state *jsonx.Value, view api.View) {
+	s.version, s.step, s.view, s.taken = version, int(intOf(state, "step")), view, nil
+	for _, v := range state.Get("signals").Elems() {
+		text, _ := v.Text()
+		s.taken = append(s.taken, text)
+	}
 }
 
 // turn does one step of the program; false: the shift is over.
 func (s *shift) turn() bool {
-	n := int(intOf(s.state, "step"))
+	n := s.step
 	if s.k.program == nil || n > len(s.k.program.steps) {
 		s.w.fail("%s stands at step %d", s.e, n)
 		return false
@@ -380,8 +390,10 @@ func (s *shift) begetChild(op api.OperationReply) bool {
 // absorb names what lies in the inbox, and how the state remembers it.
 func (s *shift) absorb() (refs []api.SignalRef, ops []string) {
 	for _, it := range s.view.Inbox {
+		text := fmt.Sprintf("%s %s/%s", s.e, it.Name, it.Key)
 		refs = append(refs, api.SignalRef{Name: it.Name, Key: it.Key})
-		ops = append(ops, fmt.Sprintf(`{"op":"add","path":"/signals/-","value":"%s %s/%s"}`, s.e, it.Name, it.Key))
+		ops = append(ops, fmt.Sprintf(`{"op":"add","path":"/signals/-","value":%q}`, text))
+		s.taken = append(s.taken, text)
 	}
 	return refs, ops
 }
@@ -432,7 +444,8 @@ func (s *shift) finish(n int, st progStep, reports []api.OutcomeReport) bool {
 			return false
 		}
 	}
-	return s.reload()
+	s.step = n + 1
+	return true
 }
 
 // filling does not compress.
@@ -447,6 +460,9 @@ func (s *shift) filling() string {
 
 // end completes the execution, or finds out what is still open.
 func (s *shift) end() bool {
+	if !s.reload() {
+		return false
+	}
 	var open []execution.OperationID
 	for _, op := range s.view.Operations {
 		if !op.Outcome.Final() || op.Status == "needs_review" {

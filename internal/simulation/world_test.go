@@ -39,8 +39,8 @@ type plan struct {
 // planOf is a seed's own plan.
 func planOf(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Executions: 1 + r.IntN(8), Faults: -1, Intensity: []int{0, 10, 30, 60, 120}[r.IntN(5)]}
-	p.Steps = p.Executions * (200 + r.IntN(500))
+	p := plan{Seed: seed, Executions: 1 + r.IntN(8), Faults: -1, Intensity: []int{0, 15, 40, 80, 140}[r.IntN(5)]}
+	p.Steps = p.Executions * (100 + r.IntN(300))
 	return p
 }
 
@@ -60,6 +60,7 @@ type world struct {
 	actors    []*actor
 	processes []*process
 	nextID    int
+	acting    int  // the actor whose call was let through last; 0: nobody's
 	healing   bool // no faults any more
 	keyOutage bool
 	ending    bool // everybody dies
@@ -237,15 +238,27 @@ func (w *world) newProcess() *process {
 	return p
 }
 
+// instance is the process that takes the next call: mostly the one that was busy
+// last, as Lambda does it, sometimes one that has not seen anything for long, and
+// a new one now and then.
+func (w *world) instance(rng *rand.Rand) *process {
+	free := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return p.busy })
+	if len(free) == 0 || rng.IntN(200) == 0 {
+		return w.newProcess()
+	}
+	p := free[len(free)-1]
+	if rng.IntN(4) == 0 {
+		p = free[rng.IntN(len(free))]
+	}
+	at := slices.Index(w.processes, p)
+	w.processes = append(slices.Delete(w.processes, at, at+1), p)
+	return p
+}
+
 // call makes one call of the product in some process that is free.
 func call[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Services) (R, error)) (R, error) {
 	w := a.w
-	var p *process
-	if free := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return p.busy }); len(free) > 0 && a.rng.IntN(40) > 0 {
-		p = free[a.rng.IntN(len(free))]
-	} else {
-		p = w.newProcess()
-	}
+	p := w.instance(a.rng)
 	p.busy = true
 	inv := &invocation{a: a, p: p}
 	r, err := f(context.WithValue(context.Background(), invocationKey{}, inv), p.services)
