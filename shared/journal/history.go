@@ -8,7 +8,8 @@ import (
 )
 
 // At opens the journal as of a version. Errors besides Open's: HistoryPruned
-// {floor} below the oldest kept version, Integrity beyond the tip.
+// {floor} below the oldest kept version, Integrity beyond the tip. What goes to
+// the archive in the meantime is read there.
 func (j *Journal) At(ctx context.Context, t execution.TenantID, e execution.ExecutionID, version int64) (*Handle, error) {
 	now, err := j.Open(ctx, t, e, OpenOptions{Head: true})
 	if execution.CodeOf(err) == execution.Integrity {
@@ -17,23 +18,33 @@ func (j *Journal) At(ctx context.Context, t execution.TenantID, e execution.Exec
 	if err != nil {
 		return nil, err
 	}
+	h, err := j.at(ctx, now, version)
+	if execution.CodeOf(err) == execution.Integrity {
+		if again := j.sinceArchived(ctx, now); again != nil {
+			h, err = j.at(ctx, again, version)
+		}
+	}
+	return h, err
+}
+
+func (j *Journal) at(ctx context.Context, now *Handle, version int64) (h *Handle, err error) {
+	ref := now.State.Ref
 	if version == now.State.Version {
 		return now, nil
 	}
 	if version > now.State.Version {
-		return nil, integrity(now.State.Ref, now.State.Version, "the journal ends before that version")
+		return nil, integrity(ref, now.State.Version, "the journal ends before that version")
 	}
 	if floor := max(now.Head.Floor, now.Head.FirstVersion); version < floor {
-		return nil, execution.Errorf(execution.HistoryPruned, "that version is no longer kept").With("execution", string(e)).With("floor", floor).With("version", now.State.Version)
+		return nil, pruned(ref, floor, now.State.Version)
 	}
-	var h *Handle
 	if j.archived(now.State, version) {
 		h, err = j.fromVault(ctx, now, version)
 	} else {
-		h, err = j.cold(ctx, execution.Ref{Tenant: t, Execution: e}, &version)
+		h, err = j.cold(ctx, execution.Ref{Tenant: ref.Tenant, Execution: ref.Execution}, &version)
 	}
-	if code := execution.CodeOf(err); code == execution.NotFound || code == execution.Deleted || err == nil && (h.State.Version != version || h.State.Generation != now.State.Generation) {
-		err = integrity(now.State.Ref, version, "that version is missing")
+	if code := execution.CodeOf(err); code == execution.NotFound || code == execution.Deleted || err == nil && (h.State.Version != version || h.State.Generation != ref.Generation) {
+		err = integrity(ref, version, "that version is missing")
 	}
 	if execution.CodeOf(err) == execution.Integrity {
 		return nil, j.missing(ctx, now, version, err)
@@ -45,19 +56,29 @@ func (j *Journal) At(ctx context.Context, t execution.TenantID, e execution.Exec
 	return h, nil
 }
 
-// missing says why a version of an opened journal is not there: by now it is
-// deleted or pruned, else damage is the answer.
+// sinceArchived opens an execution again whose entries went to the archive since
+// h was opened; nil: they did not.
+func (j *Journal) sinceArchived(ctx context.Context, h *Handle) *Handle {
+	now, err := j.Open(ctx, h.State.Tenant, h.State.Execution, OpenOptions{Head: true})
+	if err != nil || now.State.Generation != h.State.Generation || now.State.Bundle == nil || h.State.Bundle != nil && now.State.Bundle.Version <= h.State.Bundle.Version {
+		return nil
+	}
+	return now
+}
+
+func pruned(ref execution.Ref, floor, tip int64) error {
+	return execution.Errorf(execution.HistoryPruned, "that version is no longer kept").With("execution", string(ref.Execution)).With("floor", floor).With("version", tip)
+}
+
+// missing says why a version of an opened journal is not there: it was pruned
+// since, or what Missing says.
 func (j *Journal) missing(ctx context.Context, h *Handle, version int64, damage error) error {
-	head, _, err := j.ReadHead(ctx, h.State.Tenant, h.State.Execution)
+	head, err := j.still(ctx, h.State.Ref)
 	switch {
 	case err != nil:
 		return err
-	case head == nil:
-		return j.gone(ctx, h.State.Ref)
-	case head.Status == execution.StatusDeleting:
-		return deleting(head)
-	case head.Generation == h.State.Generation && version < head.Floor:
-		return execution.Errorf(execution.HistoryPruned, "that version is no longer kept").With("execution", string(head.Execution)).With("floor", head.Floor).With("version", h.State.Version)
+	case version < head.Floor:
+		return pruned(h.State.Ref, head.Floor, h.State.Version)
 	}
 	return damage
 }
@@ -65,16 +86,27 @@ func (j *Journal) missing(ctx context.Context, h *Handle, version int64, damage 
 // Missing says why something that an opened execution names is not there: by now
 // that generation is deleted, else damage is the answer.
 func (j *Journal) Missing(ctx context.Context, ref execution.Ref, damage error) error {
+	if _, err := j.still(ctx, ref); err != nil {
+		return err
+	}
+	return damage
+}
+
+// still reads the head of a generation that was there before. Deleted: it is gone,
+// whatever has its id now; NotFound: so long ago that no receipt tells of it.
+func (j *Journal) still(ctx context.Context, ref execution.Ref) (*Head, error) {
 	head, _, err := j.ReadHead(ctx, ref.Tenant, ref.Execution)
 	switch {
 	case err != nil:
-		return err
-	case head == nil || head.Generation != ref.Generation:
-		return j.gone(ctx, ref)
+		return nil, err
+	case head == nil:
+		return nil, j.gone(ctx, ref)
+	case head.Generation != ref.Generation:
+		return nil, deleted(ref.Execution, ref.Generation)
 	case head.Status == execution.StatusDeleting:
-		return deleting(head)
+		return nil, deleting(head)
 	}
-	return damage
+	return head, nil
 }
 
 // beneath opens a version of a journal whose end is damaged: what lies before

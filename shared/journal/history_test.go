@@ -66,7 +66,7 @@ func TestAtUnderTheReader(t *testing.T) {
 		"another life's floor": {func(w *world, _ execution.Ref) {
 			take(w, 1, 2)
 			w.head("acme#e", func(it store.Item) { it[HeadGeneration], it[HeadFloor] = store.N(5), store.N(3) })
-		}, execution.Integrity, ""},
+		}, execution.Deleted, "generation"},
 		"being deleted": {func(w *world, _ execution.Ref) {
 			take(w, 1, 2)
 			w.head("acme#e", func(it store.Item) { it[HeadStatus] = store.S(string(execution.StatusDeleting)) })

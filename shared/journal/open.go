@@ -336,7 +336,11 @@ func (j *Journal) gone(ctx context.Context, ref execution.Ref) error {
 	if r == nil {
 		return NotFound(ref.Execution)
 	}
-	return execution.Errorf(execution.Deleted, "the execution was deleted").With("execution", string(ref.Execution)).With("generation", r.Int(HeadGeneration))
+	return deleted(ref.Execution, r.Int(HeadGeneration))
+}
+
+func deleted(e execution.ExecutionID, generation int64) error {
+	return execution.Errorf(execution.Deleted, "the execution was deleted").With("execution", string(e)).With("generation", generation)
 }
 
 // LastReceipt is the newest receipt of an execution's deletions, nil if none

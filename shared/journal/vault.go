@@ -60,9 +60,8 @@ func (j *Journal) History(ctx context.Context, h *Handle, from int64, newestFirs
 	if execution.CodeOf(err) != execution.Integrity {
 		return page, err
 	}
-	now, openErr := j.Open(ctx, h.State.Tenant, h.State.Execution, OpenOptions{Head: true})
-	if openErr != nil || now.State.Generation != h.State.Generation || now.State.Bundle == nil ||
-		h.State.Bundle != nil && now.State.Bundle.Version <= h.State.Bundle.Version {
+	now := j.sinceArchived(ctx, h)
+	if now == nil {
 		return nil, err
 	}
 	return j.history(ctx, now, from, newestFirst, limit)

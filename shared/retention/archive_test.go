@@ -468,3 +468,36 @@ func TestHistoryFollowsIntoTheArchive(t *testing.T) {
 		}
 	}
 }
+
+// TestReadersMeetAnArchive archives an execution before each call of a reader:
+// whatever lies where, it gets what it asked for.
+func TestReadersMeetAnArchive(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	long(base, "e", 5, nil)
+	base.advance(26 * time.Hour)
+	for _, request := range []string{
+		`{"action":"get","tenant":"bank","execution":"e","version":1}`,
+		`{"action":"get","tenant":"bank","execution":"e","version":3}`,
+		`{"action":"get","tenant":"bank","execution":"e"}`,
+		`{"action":"history","tenant":"bank","execution":"e"}`,
+		`{"action":"history","tenant":"bank","execution":"e","newest_first":true}`,
+		`{"action":"fork","tenant":"bank","execution":"e","at_version":1,"new_execution":"f","request_id":"f"}`,
+	} {
+		met := 0
+		for n := 1; ; n++ {
+			w := copyOf(t, base)
+			hook := &hooked{n: n, do: func() { w.ok("retention", "archive", fields{"execution": "e"}) }}
+			_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()["checkpoint"](t.Context(), []byte(request))
+			if hook.seen < n {
+				break
+			}
+			if met++; err != nil {
+				t.Errorf("%s, archived before call %d: %v", request, n, err)
+			}
+		}
+		if met < 2 {
+			t.Errorf("%s: only %d calls", request, met)
+		}
+	}
+}
