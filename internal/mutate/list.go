@@ -126,6 +126,8 @@ var mutants = []mutant{
 	{"create: an old deletion under way", "shared/journal/create.go", `meta.Date.UnixMilli() >= x && r.Str(ReceiptState) == ReceiptDeleted {`, `meta.Date.UnixMilli() >= x {`, "./shared/journal", "Create"},
 	{"create: what was deleted, once more", "shared/journal/create.go", `case again, !c.Reuse:`, `case again && false, !c.Reuse:`, "./shared/journal", "Create"},
 	{"read: an archive that came in between", "shared/journal/history.go", `if again := j.sinceArchived(ctx, now); again != nil {`, `if again := j.sinceArchived(ctx, now); again != nil && false {`, retains, ""},
+	{"holds: of two moments", "shared/retention/holds.go", `if whole || try == retries-1 {`, `if true {`, retains, "HoldsAtOne"},
+	{"holds: one that ended in between", "shared/retention/hold.go", `if it == nil && try < retries-1 {`, `if false {`, retains, "HoldsAtOne"},
 	{"purge: the wait counts from an old time", "shared/retention/purge.go", `if p.now, err = p.s.now(ctx, p.key()); err != nil {`, `if _, err = p.s.now(ctx, p.key()); err != nil {`, retains, ""},
 	{"read: another version than asked for", "shared/journal/history.go", `code == execution.NotFound || code == execution.Deleted || err == nil && (h.State.Version != version || h.State.Generation != ref.Generation) {`, `code == execution.NotFound || code == execution.Deleted {`, "./shared/journal", "AtUnder|AtBeneath"},
 	{"snapshot: of another execution", "shared/journal/open.go", `snap != nil && snap.Ref != ref {`, `snap != nil && false {`, "./shared/journal", "SnapshotOf"},

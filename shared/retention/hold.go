@@ -75,6 +75,9 @@ func (s *Service) holdExecution(ctx context.Context, r *api.HoldRequest) (replay
 			if err != nil {
 				return false, journal.Fail(err, h.Ref)
 			}
+			if it == nil && try < retries-1 {
+				continue // released since, by somebody whose reason it was
+			}
 			return true, sameHold(r, it)
 		case len(h.Holds) >= execution.MaxHolds:
 			return false, execution.Errorf(execution.TooLarge, "the execution has as many holds as it may have").With("execution", string(h.Execution)).With("limit", execution.MaxHolds)

@@ -2,8 +2,10 @@ package retention_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,6 +178,63 @@ func TestHoldLimitsAndRefusals(t *testing.T) {
 // TestHoldAtEveryStepOfADeletion places a hold before each storage call of a
 // deletion: it is acknowledged and stops the deletion, or it is told that the
 // deletion is under way and does not.
+// TestHoldsAtOneMoment: while holds are listed, or one is placed, somebody places
+// another and releases the first. Never does it look as if there were none, and a
+// hold that ended is not taken for one that is in force for another reason (found
+// by TestLinearizable).
+func TestHoldsAtOneMoment(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.create("e", nil)
+	base.ok("retention", "hold", fields{"execution": "e", "hold": "a", "reason": "theirs"})
+	for request, want := range map[string][]string{
+		`{"action":"holds","tenant":"bank","execution":"e"}`: {"a", "b"},
+		`{"action":"hold","tenant":"bank","execution":"e","hold":"a","reason":"ours","request_id":"h"}`: {"a b"},
+	} {
+		for n := 1; ; n++ {
+			w := copyOf(t, base)
+			hook := &hooked{n: n, do: func() {
+				w.ok("retention", "hold", fields{"execution": "e", "hold": "b", "reason": "r"})
+				w.ok("retention", "release_hold", fields{"execution": "e", "hold": "a", "reason": "over"})
+			}}
+			out, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, w.engine.Bucket()).Functions()["retention"](t.Context(), []byte(request))
+			if hook.seen < n {
+				if n < 3 {
+					t.Errorf("%s: only %d calls", request, n)
+				}
+				break
+			}
+			var r struct {
+				Holds    []struct{ Hold, Reason string }
+				Replayed bool
+			}
+			if err != nil || json.Unmarshal(out, &r) != nil {
+				t.Errorf("%s, overtaken before call %d: %v", request, n, err)
+				continue
+			}
+			var ids []string
+			for _, h := range r.Holds {
+				if ids = append(ids, h.Hold); h.Reason == "" {
+					t.Errorf("%s, overtaken before call %d: %s without its reason", request, n, h.Hold)
+				}
+			}
+			if got := strings.Join(ids, " "); !slices.Contains(want, got) || r.Replayed {
+				t.Errorf("%s, overtaken before call %d: %q, replayed %v", request, n, got, r.Replayed)
+			}
+		}
+	}
+	// What describes a hold was lost: the hold is in force and shown all the same.
+	if _, _, err := base.engine.Table(memory.Main).Delete(t.Context(), store.Delete{Key: store.Key{PK: "bank#e", SK: "hold#a"}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := base.ok("retention", "holds", fields{"execution": "e"}); len(r["holds"].([]any)) != 1 {
+		t.Errorf("%v", r)
+	}
+	if r := base.ok("retention", "hold", fields{"execution": "e", "hold": "a", "reason": "again"}); r["replayed"] != true {
+		t.Errorf("%v", r)
+	}
+}
+
 func TestHoldAtEveryStepOfADeletion(t *testing.T) {
 	t.Parallel()
 	for name, sel := range selectors {

@@ -33,35 +33,55 @@ func (s *Service) holdsReply(ctx context.Context, c *api.Common, sel api.Selecto
 		}
 		out.Holds = append(out.Holds, setViews(it, sel)...)
 	} else {
-		h, _, err := s.head(ctx, c.Tenant, sel.Execution)
+		h, own, err := s.ownHolds(ctx, c.Tenant, sel.Execution)
 		if err != nil {
 			return nil, err
 		}
-		if h.Status == execution.StatusDeleting {
-			return nil, closing(h)
-		}
-		out.Standing = standing(h)
-		if out.Holds, err = s.executionHolds(ctx, h); err != nil {
+		sets, err := s.setHolds(ctx, h)
+		if err != nil {
 			return nil, err
 		}
+		out.Standing, out.Holds = standing(h), append(append(out.Holds, own...), sets...)
 	}
 	out.Replayed = replayed
 	return out, nil
 }
 
-// executionHolds shows all holds that bind an execution.
-func (s *Service) executionHolds(ctx context.Context, h *journal.Head) ([]api.HoldView, error) {
-	out := []api.HoldView{}
-	page, _, err := s.Table.Query(ctx, store.Query{PK: h.PK(), Prefix: journal.HoldPrefix, Consistent: true})
-	if err != nil {
-		return nil, journal.Fail(err, h.Ref)
-	}
-	for _, it := range page.Items {
-		id := strings.TrimPrefix(it.Key().SK, journal.HoldPrefix)
-		if slices.Contains(h.Holds, id) {
-			out = append(out, holdView(id, it, api.Selector{Execution: h.Execution}))
+// ownHolds shows the holds on an execution itself: exactly those that its head
+// names at one moment. What describes them is read after it; where that is gone by
+// then, the head is read again, for another hold may have come instead, and in the
+// end the bare hold is shown.
+func (s *Service) ownHolds(ctx context.Context, t execution.TenantID, e execution.ExecutionID) (*journal.Head, []api.HoldView, error) {
+	for try := 0; ; try++ {
+		h, _, err := s.head(ctx, t, e)
+		if err != nil {
+			return nil, nil, err
+		}
+		if h.Status == execution.StatusDeleting {
+			return nil, nil, closing(h)
+		}
+		page, _, err := s.Table.Query(ctx, store.Query{PK: h.PK(), Prefix: journal.HoldPrefix, Consistent: true})
+		if err != nil {
+			return nil, nil, journal.Fail(err, h.Ref)
+		}
+		about := map[string]store.Item{}
+		for _, it := range page.Items {
+			about[strings.TrimPrefix(it.Key().SK, journal.HoldPrefix)] = it
+		}
+		whole := true
+		var own []api.HoldView
+		for _, id := range slices.Sorted(slices.Values(h.Holds)) {
+			whole = whole && about[id] != nil
+			own = append(own, holdView(id, about[id], api.Selector{Execution: e}))
+		}
+		if whole || try == retries-1 {
+			return h, own, nil
 		}
 	}
+}
+
+// setHolds shows the holds that bind an execution by its thread and subjects.
+func (s *Service) setHolds(ctx context.Context, h *journal.Head) (out []api.HoldView, err error) {
 	for i, k := range h.Holdsets() {
 		it, _, err := s.Table.Get(ctx, store.Get{Key: k, Consistent: true})
 		if err != nil {
