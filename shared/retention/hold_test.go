@@ -188,7 +188,7 @@ func TestHoldsAtOneMoment(t *testing.T) {
 	base.create("e", nil)
 	base.ok("retention", "hold", fields{"execution": "e", "hold": "a", "reason": "theirs"})
 	for request, want := range map[string][]string{
-		`{"action":"holds","tenant":"bank","execution":"e"}`: {"a", "b"},
+		`{"action":"holds","tenant":"bank","execution":"e"}`:                                            {"a", "b"},
 		`{"action":"hold","tenant":"bank","execution":"e","hold":"a","reason":"ours","request_id":"h"}`: {"a b"},
 	} {
 		for n := 1; ; n++ {
