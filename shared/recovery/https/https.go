@@ -73,6 +73,9 @@ func New(o Options) (*Resolver, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	for _, h := range o.Hosts {
+		if u, err := url.Parse("https://" + h); err != nil || u.Host != h || u.Hostname() == "" {
+			return nil, fmt.Errorf("https: %q is neither \"host\" nor \"host:port\"", h)
+		}
 		r.hosts = append(r.hosts, withPort(strings.ToLower(h)))
 	}
 	return r, nil

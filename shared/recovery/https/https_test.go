@@ -130,4 +130,11 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
+	// A host that no question's address could name would refuse all of them in silence.
+	for host, ok := range map[string]bool{"bank.example": true, "Bank.example:8443": true, "10.0.0.1": true, "[2001:db8::1]:443": true, "https://bank.example": false, "bank.example/": false, "bank.example/x": false,
+		"me@bank.example": false, " bank.example": false, "": false, ":443": false, "bank.example:https:x": false, "bank.example?x": false, "bank.example#x": false} {
+		if _, err := https.New(https.Options{Hosts: []string{"h", host}, Key: key, Now: now}); (err == nil) != ok {
+			t.Errorf("%q: %v", host, err)
+		}
+	}
 }
