@@ -128,6 +128,7 @@ var mutants = []mutant{
 	{"read: an archive that came in between", "shared/journal/history.go", `if again := j.sinceArchived(ctx, now); again != nil {`, `if again := j.sinceArchived(ctx, now); again != nil && false {`, retains, ""},
 	{"holds: of two moments", "shared/retention/holds.go", `if whole || try == retries-1 {`, `if true {`, retains, "HoldsAtOne"},
 	{"holds: one that ended in between", "shared/retention/hold.go", `if it == nil && try < retries-1 {`, `if false {`, retains, "HoldsAtOne"},
+	{"child: of a halted parent", "shared/checkpoint/create.go", `store.Compare{Attr: journal.HeadStatus, Op: store.NE, Value: store.S(string(execution.StatusHalted))}}}},`, `}}},`, "./shared/checkpoint", "TestNoChild"},
 	{"purge: the wait counts from an old time", "shared/retention/purge.go", `if p.now, err = p.s.now(ctx, p.key()); err != nil {`, `if _, err = p.s.now(ctx, p.key()); err != nil {`, retains, ""},
 	{"read: another version than asked for", "shared/journal/history.go", `code == execution.NotFound || code == execution.Deleted || err == nil && (h.State.Version != version || h.State.Generation != ref.Generation) {`, `code == execution.NotFound || code == execution.Deleted {`, "./shared/journal", "AtUnder|AtBeneath"},
 	{"snapshot: of another execution", "shared/journal/open.go", `snap != nil && snap.Ref != ref {`, `snap != nil && false {`, "./shared/journal", "SnapshotOf"},
@@ -180,7 +181,7 @@ var mutants = []mutant{
 	{"child: of another attempt", "shared/recovery/children.go", ` || p.Execution != parent.Execution || p.Generation != parent.Generation || p.Operation != op.ID || p.Attempt != op.Attempt {`, ` {`, recovers, "Child"},
 	{"stuck: under review goes again", "shared/recovery/resume.go", "		if op.NeedsReview {\n			code = \"needs_review\"\n		} else if goesAgain(op, now) {", "		if goesAgain(op, now) {", recovers, "Stuck"},
 	{"child: of an attempt that was begun", "shared/checkpoint/create.go", `{Update: &store.Update{Key: key, Cond: store.NotThere(), Actions:`, `{Update: &store.Update{Key: key, Actions:`, "./shared/checkpoint", "Child"},
-	{"child: of a parent being deleted", "shared/checkpoint/create.go", ",\n			store.Compare{Attr: journal.HeadStatus, Op: store.NE, Value: store.S(string(execution.StatusDeleting))}}}},", `}}},`, "./shared/checkpoint", "Child"},
+	{"child: of a parent being deleted", "shared/checkpoint/create.go", `store.Compare{Attr: journal.HeadStatus, Op: store.NE, Value: store.S(string(execution.StatusDeleting))},`, ``, "./shared/checkpoint", "Child"},
 	{"child: of a settled operation", "shared/checkpoint/create.go", `if op.Final() {`, `if false {`, "./shared/checkpoint", "Child"},
 
 	// Retention.

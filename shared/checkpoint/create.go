@@ -165,15 +165,23 @@ func (s *Service) child(ctx context.Context, r *api.CreateRequest, in *journal.C
 			store.Set{Attr: journal.SlotGeneration, Value: store.N(ref.Generation)}, store.Set{Attr: journal.SlotStarted, Value: store.N(now)},
 			store.Set{Attr: journal.SlotFence, Value: store.N(p.State.Fence)}}}},
 		{Check: &store.Check{Key: journal.HeadKey(ref.PK()), Cond: store.All{store.Eq(journal.HeadGeneration, store.N(ref.Generation)),
-			store.Compare{Attr: journal.HeadStatus, Op: store.NE, Value: store.S(string(execution.StatusDeleting))}}}},
+			store.Compare{Attr: journal.HeadStatus, Op: store.NE, Value: store.S(string(execution.StatusDeleting))},
+			store.Compare{Attr: journal.HeadStatus, Op: store.NE, Value: store.S(string(execution.StatusHalted))}}}},
 	}
-	in.Refused = func(i int, _ store.Item) error {
-		if i == 0 {
+	in.Refused = func(i int, old store.Item) error {
+		switch {
+		case i == 0:
 			return started(in.Execution, op.ID)
+		case old.Int(journal.HeadGeneration) == ref.Generation && old.Str(journal.HeadStatus) == string(execution.StatusHalted):
+			return halted(ref)
 		}
 		return execution.Errorf(execution.Deleted, "the parent is being deleted").With("execution", string(ref.Execution))
 	}
 	return nil
+}
+
+func halted(parent execution.Ref) error {
+	return execution.Errorf(execution.Halted, "the parent is halted").With("execution", string(parent.Execution))
 }
 
 func started(child execution.ExecutionID, op execution.OperationID) error {

@@ -249,6 +249,17 @@ func TestNoChild(t *testing.T) {
 			it[journal.HeadStatus] = store.S(string(execution.StatusDeleting))
 			w.put(it)
 		}, execution.Deleted},
+		"halted": {func(w *world, _ execution.OperationID) { w.halt("e") }, nil, execution.Halted},
+		"halted meanwhile": {nil, func(w *world, _ execution.OperationID) {
+			it := w.head("e")
+			it[journal.HeadStatus] = store.S(string(execution.StatusHalted))
+			w.put(it)
+		}, execution.Halted},
+		"another life, halted": {nil, func(w *world, _ execution.OperationID) {
+			it := w.head("e")
+			it[journal.HeadGeneration], it[journal.HeadStatus] = store.N(5), store.S(string(execution.StatusHalted))
+			w.put(it)
+		}, execution.Deleted},
 		"another life": {nil, func(w *world, _ execution.OperationID) {
 			it := w.head("e")
 			it[journal.HeadGeneration] = store.N(5)
@@ -275,19 +286,34 @@ func TestNoChild(t *testing.T) {
 			t.Errorf("%s: there is a child: %v", name, there)
 		}
 	}
-	// One that was made is answered, also once its end has settled the operation.
-	w := newWorld(t)
-	c := w.create("e", func(r *api.CreateRequest) { r.Claim = &api.CreateClaim{Owner: "w", LeaseSeconds: 60} })
-	op := w.apply("e", 1, func(r *api.ApplyRequest) { r.Fence, r.Operations = c.Fence, []api.OperationDeclaration{{Name: "sub"}} }).Operations[0].Operation
-	r := &api.CreateRequest{Common: w.common(), Workflow: "sub", Parent: &api.ParentRef{Execution: "e", Operation: op}}
-	api.Identify(r)
-	first, err := w.Checkpoint.Create(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
+	// One that was made is answered, also under a halted parent and once its end has
+	// settled the operation.
+	for name, then := range map[string]func(w *world, op execution.OperationID){
+		"halted":  func(w *world, _ execution.OperationID) { w.halt("e") },
+		"settled": func(w *world, op execution.OperationID) { w.settle(op, nil) },
+	} {
+		w := newWorld(t)
+		c := w.create("e", func(r *api.CreateRequest) { r.Claim = &api.CreateClaim{Owner: "w", LeaseSeconds: 60} })
+		op := w.apply("e", 1, func(r *api.ApplyRequest) { r.Fence, r.Operations = c.Fence, []api.OperationDeclaration{{Name: "sub"}} }).Operations[0].Operation
+		r := &api.CreateRequest{Common: w.common(), Workflow: "sub", Parent: &api.ParentRef{Execution: "e", Operation: op}}
+		api.Identify(r)
+		first, err := w.Checkpoint.Create(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		then(w, op)
+		if again, err := w.Checkpoint.Create(t.Context(), r); err != nil || !again.Replayed || again.Execution != first.Execution {
+			t.Errorf("%s: %+v %v", name, again, err)
+		}
 	}
-	w.settle(op, nil)
-	if again, err := w.Checkpoint.Create(t.Context(), r); err != nil || !again.Replayed || again.Execution != first.Execution {
-		t.Errorf("%+v %v", again, err)
+}
+
+func (w *world) halt(e execution.ExecutionID) {
+	w.Helper()
+	r := &api.HaltRequest{Common: w.common(), Execution: e, Reason: "look"}
+	api.Identify(r)
+	if _, err := w.Recovery.Halt(w.Context(), r); err != nil {
+		w.Fatal(err)
 	}
 }
 
