@@ -40,7 +40,7 @@ unit: ## tests without the local engine
 	go run $(GOTESTSUM) --format pkgname -- -race $(PKG)
 
 .PHONY: check
-check: fmt-check vet lint vuln test infra-test ## what CI runs
+check: fmt-check vet lint vuln test infra-test demo replay blackbox smoke ## what CI runs
 
 .PHONY: fmt
 fmt: ## format
@@ -91,6 +91,11 @@ prove: ## simulation and linearizability for PROVE (10m): schedules with faults,
 .PHONY: mutate
 mutate: ## take each guarding condition away: a test must notice (MUTATE='-only claim' for some)
 	go run ./internal/mutate $(MUTATE)
+
+.PHONY: smoke
+smoke: ## a few seconds of each fuzz target and a sixteenth of the mutants, another one after each commit
+	scripts/fuzz.sh 3s
+	go run ./internal/mutate -every 16 -first $$(( $$(git rev-list --count HEAD) % 16 ))
 
 .PHONY: soak
 soak: ## load with kills and broken connections on the local engine for SOAK (5m), RATE a second, N at most
