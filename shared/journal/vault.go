@@ -90,14 +90,14 @@ func (j *Journal) history(ctx context.Context, h *Handle, from int64, newestFirs
 			return out, nil
 		}
 		entries, err := j.stretch(ctx, h, version, floor, newestFirst, limit-len(out.Entries))
+		if err == nil && len(entries) == 0 {
+			err = integrity(s.Ref, version, "the journal has a gap")
+		}
 		if execution.CodeOf(err) == execution.Integrity {
 			return nil, j.missing(ctx, h, version, err)
 		}
 		if err != nil {
 			return nil, err
-		}
-		if len(entries) == 0 {
-			return out, nil
 		}
 		out.Entries = append(out.Entries, entries...)
 		version += int64(len(entries))
@@ -155,11 +155,13 @@ func (j *Journal) stretch(ctx context.Context, h *Handle, version, floor int64, 
 		return nil, err
 	}
 	out := make([]*execution.Entry, 0, len(items))
+	var last *stored
 	for _, it := range items {
 		e, ok := fromItem(it)
-		if !ok || e.entry.Generation != s.Generation {
+		if !ok || e.entry.Generation != s.Generation || last != nil && !adjacent(s.Ref, last, e, false) {
 			return nil, integrity(s.Ref, version, "the archive holds something else than the journal's entries")
 		}
+		last = e
 		if err := j.body(ctx, s.Ref, e); err != nil {
 			return nil, err
 		}
@@ -168,7 +170,7 @@ func (j *Journal) stretch(ctx context.Context, h *Handle, version, floor int64, 
 	if newestFirst {
 		slices.Reverse(out)
 	}
-	if len(out) > 0 && out[0].Version != version {
+	if len(out) == 0 || out[0].Version != version {
 		return nil, integrity(s.Ref, version, "the archive does not hold that version")
 	}
 	return out, nil
