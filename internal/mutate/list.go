@@ -131,6 +131,8 @@ var mutants = []mutant{
 	{"child: of a halted parent", "shared/checkpoint/create.go", `store.Compare{Attr: journal.HeadStatus, Op: store.NE, Value: store.S(string(execution.StatusHalted))}}}},`, `}}},`, "./shared/checkpoint", "TestNoChild"},
 	{"history: a gap in the archive", "shared/journal/vault.go", ` || last != nil && !adjacent(s.Ref, last, e, false) {`, ` || last != nil && false {`, "./shared/journal", "Archive"},
 	{"history: a gap in an archived journal", "shared/journal/vault.go", `if err == nil && len(entries) == 0 {`, "if err == nil && len(entries) == 0 {\n\t\t\treturn out, nil\n\t\t}\n\t\tif false {", "./shared/journal", "Archive"},
+	{"archive: an earlier one beyond a gap", "shared/retention/archive.go", `if st.Bundle != nil && low <= st.Bundle.Version {`, `if st.Bundle != nil {`, retains, "ArchivedAgain"},
+	{"archive: an earlier one that holds a single kept version", "shared/retention/archive.go", `if st.Bundle != nil && low <= st.Bundle.Version {`, `if st.Bundle != nil && low < st.Bundle.Version {`, retains, "ArchivedAgain"},
 	{"purge: the wait counts from an old time", "shared/retention/purge.go", `if p.now, err = p.s.now(ctx, p.key()); err != nil {`, `if _, err = p.s.now(ctx, p.key()); err != nil {`, retains, ""},
 	{"read: another version than asked for", "shared/journal/history.go", `code == execution.NotFound || code == execution.Deleted || err == nil && (h.State.Version != version || h.State.Generation != ref.Generation) {`, `code == execution.NotFound || code == execution.Deleted {`, "./shared/journal", "AtUnder|AtBeneath"},
 	{"snapshot: of another execution", "shared/journal/open.go", `snap != nil && snap.Ref != ref {`, `snap != nil && false {`, "./shared/journal", "SnapshotOf"},

@@ -149,8 +149,10 @@ func show(m *manifest, b execution.Bundle, st *execution.State) *api.Manifest {
 
 // bundle writes the entries that are not in an archive yet into files, with a
 // manifest over them and over what an earlier archive holds, and reads all of it
-// back. The same journal gives the same files, so a repeat after a crash finds
-// them; without the entry that names it a bundle means nothing.
+// back. An earlier archive whose last version is pruned by now is not taken over:
+// between it and the oldest kept version entries are gone, and nobody reads it. The
+// same journal gives the same files, so a repeat after a crash finds them; without
+// the entry that names it a bundle means nothing.
 func (s *Service) bundle(ctx context.Context, h *journal.Handle) (*execution.Bundle, error) {
 	st := h.State
 	m := &manifest{Format: 1, Tenant: st.Tenant, Execution: st.Execution, Generation: st.Generation, Version: st.Version}
@@ -158,14 +160,14 @@ func (s *Service) bundle(ctx context.Context, h *journal.Handle) (*execution.Bun
 	if err != nil {
 		return nil, err
 	}
-	from := int64(0)
-	if st.Bundle != nil {
+	from, low := int64(0), max(h.Head.Floor, h.Head.FirstVersion, 1)
+	if st.Bundle != nil && low <= st.Bundle.Version {
 		old, err := s.vault().manifest(ctx, st.Ref, *st.Bundle)
 		if err != nil {
 			return nil, err
 		}
 		m.Files, from = slices.Clone(old.Files), st.Bundle.Version+1
-	} else if from, err = s.oldest(ctx, h); err != nil {
+	} else if from, err = s.foldedFrom(ctx, st.Ref, low); err != nil {
 		return nil, err
 	}
 	w := &bundler{s: s, ref: st.Ref, class: class, m: m, from: from, clock: h.ValidatedAt()}
@@ -188,10 +190,9 @@ func (s *Service) bundle(ctx context.Context, h *journal.Handle) (*execution.Bun
 	return b, nil
 }
 
-// oldest is the entry that the oldest kept version is folded from.
-func (s *Service) oldest(ctx context.Context, h *journal.Handle) (int64, error) {
-	floor := max(h.Head.Floor, h.Head.FirstVersion, 1)
-	f, err := s.entry(ctx, h.State.Ref, floor)
+// foldedFrom is the entry that a version is folded from.
+func (s *Service) foldedFrom(ctx context.Context, ref execution.Ref, version int64) (int64, error) {
+	f, err := s.entry(ctx, ref, version)
 	return f.Version - f.Chain, err
 }
 

@@ -417,6 +417,52 @@ func TestHistoryRuleAfterRestore(t *testing.T) {
 	}
 }
 
+// TestArchivedAgainAfterPruning: the history rule has pruned beyond what an earlier
+// archive holds, so that entries between it and the oldest kept version are gone.
+// The execution is archived again all the same, and what is kept stays readable
+// (found by the simulation, seed 5007067).
+func TestArchivedAgainAfterPruning(t *testing.T) {
+	t.Parallel()
+	for keep := 1; keep <= 4; keep++ {
+		w := newWorld(t)
+		w.setPolicy(fields{"history": fields{"keep": "versions", "n": keep}})
+		w.rich("e", fields{"policy": "p"})
+		w.complete("e")
+		for range 3 {
+			w.ok("retention", "archive", fields{"execution": "e"})
+			w.ok("retention", "restore", fields{"execution": "e"})
+			w.advance(3 * 24 * time.Hour)
+			w.settle()
+		}
+		w.ok("retention", "archive", fields{"execution": "e"})
+		w.advance(3 * 24 * time.Hour)
+		w.settle()
+		tip := int(w.get("e")["version"].(float64))
+		pruned := 0
+		for v := 1; v <= tip; v++ {
+			c := w.code("checkpoint", "get", fields{"execution": "e", "version": v})
+			if c == execution.HistoryPruned {
+				pruned++
+			}
+			if v > tip-keep && c != "" || c != "" && c != execution.HistoryPruned {
+				t.Errorf("of %d kept, version %d of %d: %q", keep, v, tip, c)
+			}
+		}
+		if pruned == 0 {
+			t.Errorf("of %d kept, nothing is pruned", keep)
+		}
+		if f := w.findings(fields{"execution": "e"}); len(f) > 0 {
+			t.Errorf("of %d kept, findings: %v", keep, f)
+		}
+		w.ok("retention", "delete", fields{"execution": "e", "reason": "r"})
+		w.advance(3 * 24 * time.Hour)
+		w.settle()
+		if left := of(w.objects(), "bank/archive/e/"); len(left) > 0 {
+			t.Errorf("of %d kept, after the deletion: %v", keep, left)
+		}
+	}
+}
+
 func TestHistoryRuleByDays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
