@@ -124,6 +124,25 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
+// Evidence of a final outcome that does not reach the ledger rides on the next
+// entry; what is said about an attempt that goes on has no entry to ride on.
+func TestUndeliveredEvidence(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		outcome execution.Outcome
+		refusal execution.Code
+		rides   bool
+	}{{execution.OutcomeSucceeded, execution.Unavailable, true}, {execution.OutcomeSucceeded, execution.Deleted, false},
+		{execution.OutcomeUnknown, execution.Unavailable, false}, {execution.OutcomeInProgress, execution.Unavailable, false}, {execution.OutcomeUnknown, execution.Deleted, false}} {
+		door := &fakeDoor{t: t, answer: func(int, call) (any, error) { return nil, code(tt.refusal) }}
+		r := &Run{client: New(Options{Tenant: "t", Door: door, Clock: &noWait{fakeClock: newFakeClock()}}), id: "e", settled: map[execution.OperationID]Outcome{}}
+		_, err := r.record(context.Background(), &api.OperationReply{Operation: "op", Attempt: 1}, Outcome{Outcome: tt.outcome}, false)
+		if tt.rides != (err == nil) || tt.rides != (len(r.outcomes) == 1) || !tt.rides && execution.CodeOf(err) != tt.refusal {
+			t.Errorf("%+v: %v, %d ride", tt, err, len(r.outcomes))
+		}
+	}
+}
+
 // The wait before another attempt: at least what the function said, and never
 // for ever.
 func TestPause(t *testing.T) {

@@ -133,6 +133,8 @@ var mutants = []mutant{
 	{"history: a gap in an archived journal", "shared/journal/vault.go", `if err == nil && len(entries) == 0 {`, "if err == nil && len(entries) == 0 {\n\t\t\treturn out, nil\n\t\t}\n\t\tif false {", "./shared/journal", "Archive"},
 	{"archive: an earlier one beyond a gap", "shared/retention/archive.go", `if st.Bundle != nil && low <= st.Bundle.Version {`, `if st.Bundle != nil {`, retains, "ArchivedAgain"},
 	{"archive: an earlier one that holds a single kept version", "shared/retention/archive.go", `if st.Bundle != nil && low <= st.Bundle.Version {`, `if st.Bundle != nil && low < st.Bundle.Version {`, retains, "ArchivedAgain"},
+	{"prune: not again after a restore", "shared/retention/plan.go", `last := max(f.EndedAt, f.RestoredAt) + settle`, `last := f.EndedAt + settle`, retains, "Plan|ByDaysAfter"},
+	{"prune: what an archive holds, while the table is young", "shared/retention/prune.go", `if err != nil || f.At > at {`, `if err != nil || f.At > at && false {`, retains, "ByDaysAfter"},
 	{"purge: the wait counts from an old time", "shared/retention/purge.go", `if p.now, err = p.s.now(ctx, p.key()); err != nil {`, `if _, err = p.s.now(ctx, p.key()); err != nil {`, retains, ""},
 	{"read: another version than asked for", "shared/journal/history.go", `code == execution.NotFound || code == execution.Deleted || err == nil && (h.State.Version != version || h.State.Generation != ref.Generation) {`, `code == execution.NotFound || code == execution.Deleted {`, "./shared/journal", "AtUnder|AtBeneath"},
 	{"snapshot: of another execution", "shared/journal/open.go", `snap != nil && snap.Ref != ref {`, `snap != nil && false {`, "./shared/journal", "SnapshotOf"},

@@ -80,6 +80,7 @@ func TestParseRefuses(t *testing.T) {
 		{`{"\ud800":1,"\uD800":3}`, `/\ud800`, ReasonDuplicateMember, 12},
 		{`{"a/b~":[}`, "/a~1b~0/0", ReasonUnexpected, 9},
 		{`{"\u0000\n\\":[}`, `/\u0000\u000a\u005c/0`, ReasonUnexpected, 15},
+		{`{"\udb40\udc01":[}`, `/\udb40\udc01/0`, ReasonUnexpected, 17}, // a tag: beyond 16 bits, and it does not print
 		{"[\"a\nb\"]", "/0", ReasonControl, 3},
 		{"[\"a\x00b\"]", "/0", ReasonControl, 3},
 		{`["\x"]`, "/0", ReasonEscape, 2},

@@ -417,6 +417,29 @@ func TestHistoryRuleAfterRestore(t *testing.T) {
 	}
 }
 
+// TestHistoryRuleByDaysAfterRestore: while nothing that the table holds is old
+// enough, what the archive holds is kept too.
+func TestHistoryRuleByDaysAfterRestore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"history": fields{"keep": "days", "n": 3}})
+	w.rich("e", fields{"policy": "p"})
+	w.complete("e")
+	w.advance(2 * 24 * time.Hour)
+	w.ok("retention", "archive", fields{"execution": "e"})
+	w.ok("retention", "restore", fields{"execution": "e"})
+	for days, want := range []execution.Code{"", "", execution.HistoryPruned, execution.HistoryPruned} {
+		w.advance(25 * time.Hour)
+		w.settle()
+		if c := w.code("checkpoint", "get", fields{"execution": "e", "version": 1}); c != want {
+			t.Errorf("%d days after the restore version 1 answers %q, want %q", days+1, c, want)
+		}
+	}
+	if f := w.findings(fields{"execution": "e"}); len(f) > 0 {
+		t.Errorf("findings: %v", f)
+	}
+}
+
 // TestArchivedAgainAfterPruning: the history rule has pruned beyond what an earlier
 // archive holds, so that entries between it and the oldest kept version are gone.
 // The execution is archived again all the same, and what is kept stays readable

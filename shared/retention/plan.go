@@ -171,8 +171,9 @@ func pruneAt(f Facts) int64 {
 	}
 	at := max(f.CreatedAt, f.PrunedAt) + settle
 	if f.Status.Ended() && f.EndedAt > 0 {
-		// Nothing comes any more: the last time is when the last version is old enough.
-		last := f.EndedAt + settle
+		// Nothing comes any more: the last time is when the last version, that of a
+		// restore if there was one, is old enough.
+		last := max(f.EndedAt, f.RestoredAt) + settle
 		if h.Keep == "days" {
 			last += h.N * day
 		}
