@@ -135,6 +135,8 @@ var mutants = []mutant{
 	{"archive: an earlier one that holds a single kept version", "shared/retention/archive.go", `if st.Bundle != nil && low <= st.Bundle.Version {`, `if st.Bundle != nil && low < st.Bundle.Version {`, retains, "ArchivedAgain"},
 	{"prune: not again after a restore", "shared/retention/plan.go", `last := max(f.EndedAt, f.RestoredAt) + settle`, `last := f.EndedAt + settle`, retains, "Plan|ByDaysAfter"},
 	{"prune: what an archive holds, while the table is young", "shared/retention/prune.go", `if err != nil || f.At > at {`, `if err != nil || f.At > at && false {`, retains, "ByDaysAfter"},
+	{"unknown status: forgotten for ever", "shared/retention/sweep.go", `sameTime(journal.HeadRetainDue, h.RetainAt)}, Actions: journal.RetainActions(e, now+heldPoll)})`, `sameTime(journal.HeadRetainDue, h.RetainAt)}, Actions: journal.RetainActions(e, 0)})`, retains, "UnknownStatus"},
+	{"unknown status: planned anew", "shared/retention/policy.go", `|| !h.Status.Known() || h.Status == execution.StatusDeleting {`, `|| h.Status == execution.StatusDeleting {`, retains, "UnknownStatus"},
 	{"purge: the wait counts from an old time", "shared/retention/purge.go", `if p.now, err = p.s.now(ctx, p.key()); err != nil {`, `if _, err = p.s.now(ctx, p.key()); err != nil {`, retains, ""},
 	{"read: another version than asked for", "shared/journal/history.go", `code == execution.NotFound || code == execution.Deleted || err == nil && (h.State.Version != version || h.State.Generation != ref.Generation) {`, `code == execution.NotFound || code == execution.Deleted {`, "./shared/journal", "AtUnder|AtBeneath"},
 	{"snapshot: of another execution", "shared/journal/open.go", `snap != nil && snap.Ref != ref {`, `snap != nil && false {`, "./shared/journal", "SnapshotOf"},

@@ -3,6 +3,7 @@ package retention_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -318,5 +319,53 @@ func TestLateRecordsOfAnEarlierGeneration(t *testing.T) {
 	}
 	if got := w.get("e"); got["state"].(map[string]any)["big"] == nil {
 		t.Errorf("generation 2: %v", got)
+	}
+}
+
+// TestUnknownStatus: nothing may run, expire or count as finished because of a
+// status that this version does not know, also when the policy changes; and the
+// version that knows it goes on where this one could not.
+func TestUnknownStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"completed_days": 5, "archive": fields{"enabled": true}, "history": fields{"keep": "versions", "n": 1}})
+	w.rich("e", fields{"policy": "p"})
+	w.complete("e")
+	table := w.engine.Table(memory.Main)
+	change := func(status string) (before store.Item) {
+		it, _, err := table.Get(t.Context(), store.Get{Key: store.Key{PK: "bank#e", SK: "head"}, Consistent: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = it
+		it = maps.Clone(it)
+		it["status"] = store.S(status)
+		if _, err := table.Put(t.Context(), store.Put{Item: it}); err != nil {
+			t.Fatal(err)
+		}
+		return before
+	}
+	was := change("suspended_v2")
+	entries, slots, objects := of(w.items(), "bank#e/j#"), of(w.items(), "bank#e/op#"), len(w.objects())
+	for range 3 {
+		w.advance(9 * 24 * time.Hour)
+		w.setPolicy(fields{"completed_days": 1})
+		w.settle()
+	}
+	w.advance(24 * time.Hour)
+	w.settle() // the change of the policy is done with
+	is := change("completed")
+	for name, v := range was {
+		if name != "status" && name != "rdue" && !is[name].Equal(v) {
+			t.Errorf("%s was %v and is %v", name, v, is[name])
+		}
+	}
+	if got := of(w.items(), "bank#e/j#"); len(got) != len(entries) || len(of(w.items(), "bank#e/op#")) != len(slots) || len(w.objects()) != objects {
+		t.Errorf("%v of %v are left, %d objects of %d", got, entries, len(w.objects()), objects)
+	}
+	w.advance(7 * time.Hour)
+	w.settle()
+	if c := w.getCode("e"); c != execution.Deleted {
+		t.Errorf("the version that knows it: %q", c)
 	}
 }

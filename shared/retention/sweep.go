@@ -146,8 +146,8 @@ func (s *Service) judge(ctx context.Context, t execution.TenantID, e execution.E
 	}
 	now := s.Journal.NowOf(clock)
 	if !h.Status.Known() {
-		// Nothing may be done with it; it leaves the index of what is due.
-		_, err := s.update(ctx, h.Ref, store.Update{Key: journal.HeadKey(h.PK()), Cond: store.All{live(h), sameTime(journal.HeadRetainDue, h.RetainAt)}, Actions: journal.RetainActions(e, 0)})
+		// Nothing may be done with it; a version that knows it finds it due again.
+		_, err := s.update(ctx, h.Ref, store.Update{Key: journal.HeadKey(h.PK()), Cond: store.All{live(h), sameTime(journal.HeadRetainDue, h.RetainAt)}, Actions: journal.RetainActions(e, now+heldPoll)})
 		return false, err
 	}
 	f, err := s.facts(ctx, h)
