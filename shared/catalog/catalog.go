@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/api"
@@ -28,18 +29,27 @@ type Catalog struct {
 	// not.
 	Elapsed func() time.Duration
 
-	known remembered
+	known  remembered
+	parsed parsed
 }
 
 // Workflow gives a workflow, nil when it was never set. A record that cannot be
-// read is Integrity naming it.
+// read is Integrity naming it. What it holds is shared: it must not be changed.
 func (c *Catalog) Workflow(ctx context.Context, t execution.TenantID, name string) (*api.Workflow, error) {
-	var w api.Workflow
-	found, err := c.get(ctx, t, WorkflowPrefix+name, &w)
+	text, found, err := c.record(ctx, t, WorkflowPrefix+name)
 	if !found || err != nil {
 		return nil, err
 	}
-	return &w, nil
+	w := c.parsed.get(text)
+	if w == nil {
+		w = &api.Workflow{}
+		if err := decode(text, WorkflowPrefix+name, w); err != nil {
+			return nil, err
+		}
+		c.parsed.put(text, w)
+	}
+	own := *w
+	return &own, nil
 }
 
 // SetWorkflow stores a workflow.
@@ -76,15 +86,26 @@ func (c *Catalog) SetSettings(ctx context.Context, t execution.TenantID, s api.S
 }
 
 func (c *Catalog) get(ctx context.Context, t execution.TenantID, sk string, into any) (bool, error) {
+	text, found, err := c.record(ctx, t, sk)
+	if !found || err != nil {
+		return false, err
+	}
+	return true, decode(text, sk, into)
+}
+
+func (c *Catalog) record(ctx context.Context, t execution.TenantID, sk string) (text string, found bool, err error) {
 	it, _, err := c.Table.Get(ctx, store.Get{Key: store.Key{PK: string(t), SK: sk}, Consistent: true})
 	if err != nil || it == nil {
-		return false, journal.Fail(err, execution.Ref{Tenant: t})
+		return "", false, journal.Fail(err, execution.Ref{Tenant: t})
 	}
-	dec := json.NewDecoder(bytes.NewReader([]byte(it.Str(attrRecord))))
-	if err := dec.Decode(into); err != nil {
-		return false, execution.Errorf(execution.Integrity, "the stored record %s cannot be read", sk).Because(err)
+	return it.Str(attrRecord), true, nil
+}
+
+func decode(text, sk string, into any) error {
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(into); err != nil {
+		return execution.Errorf(execution.Integrity, "the stored record %s cannot be read", sk).Because(err)
 	}
-	return true, nil
+	return nil
 }
 
 // put replaces a record. Lost: the old one stands. Landed, reply lost: a repeat

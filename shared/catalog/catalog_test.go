@@ -48,6 +48,20 @@ func TestRecords(t *testing.T) {
 	if w, err := c.Workflow(ctx, "b", "wf"); w != nil || err != nil {
 		t.Errorf("another tenant's: %+v %v", w, err)
 	}
+	// One that is kept parsed follows what is stored, and is its reader's own.
+	mine, _ := c.Workflow(ctx, "a", "wf")
+	mine.MaxRecoveries = 9
+	if w, err := c.Workflow(ctx, "a", "wf"); err != nil || w.MaxRecoveries != 7 {
+		t.Errorf("%+v %v", w, err)
+	}
+	for i := range int64(600) {
+		if err := c.SetWorkflow(ctx, "a", &api.Workflow{Name: "wf", MaxRecoveries: i, DefaultPolicy: strings.Repeat("o", int(i%2)*20_000)}); err != nil {
+			t.Fatal(err)
+		}
+		if w, err := c.Workflow(ctx, "a", "wf"); err != nil || w.MaxRecoveries != i {
+			t.Fatalf("%+v %v", w, err)
+		}
+	}
 	for _, sk := range []string{catalog.WorkflowPrefix + "bad", catalog.PolicyPrefix + "bad"} {
 		if _, err := e.Table(memory.Main).Put(ctx, store.Put{Item: store.Item{store.AttrPK: store.S("a"), store.AttrSK: store.S(sk), "record": store.S("{")}}); err != nil {
 			t.Fatal(err)
