@@ -27,6 +27,9 @@ func (k *kit) stream(t *testing.T, records ...string) string {
 	}
 	var items []string
 	for _, f := range *reply.Failures {
+		if f.Item == "" { // Lambda takes it for the whole batch
+			t.Errorf("a failure without a name: %s", out)
+		}
 		items = append(items, f.Item)
 	}
 	return strings.Join(items, " ")
