@@ -338,6 +338,30 @@ func TestDeleteWhenReleased(t *testing.T) {
 	}
 }
 
+// A deletion that could not be noted on a held execution is not said to wait for the
+// release, whichever way it was asked for.
+func TestNotNotedForTheRelease(t *testing.T) {
+	t.Parallel()
+	for name, sel := range map[string]fields{"execution": {"execution": "e"}, "thread": {"thread": "T"}, "subject": {"subject": "customer-1"}} {
+		w := newWorld(t)
+		w.rich("e", fields{"thread": "T"})
+		w.ok("retention", "hold", fields{"execution": "e", "hold": "h", "reason": "legal"})
+		w.faults(memory.Fault{On: "update", Match: "bank#e", Count: 100, Effect: "unavailable"})
+		if c := w.code("retention", "delete", with(sel, fields{"reason": "gdpr", "when_released": true})); c != execution.Unavailable {
+			t.Errorf("%s: %q", name, c)
+		}
+		w.faults()
+		if r := w.ok("retention", "delete", with(sel, fields{"reason": "gdpr", "when_released": true})); len(r["deferred"].([]any)) != 1 {
+			t.Errorf("%s: %v", name, r)
+		}
+		w.ok("retention", "release_hold", fields{"execution": "e", "hold": "h", "reason": "over"})
+		w.settle()
+		if c := w.getCode("e"); c != execution.Deleted {
+			t.Errorf("%s: released, but get answers %q", name, c)
+		}
+	}
+}
+
 // TestHoldSurvivesEverything: placed or released under any fault and asked for
 // again, a hold is there once, or gone.
 func TestHoldSurvivesEverything(t *testing.T) {
