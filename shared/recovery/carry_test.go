@@ -3,6 +3,7 @@ package recovery_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cairnstate/cairn/shared/execution"
@@ -87,6 +88,38 @@ func TestCarry(t *testing.T) {
 		t.Errorf("%v", d)
 	}
 	k.refuses(execution.ExecutionClosed, "fork", m{"execution": "e1", "at_version": 1, "new_execution": "e3", "operations": "carry", "request_id": "g"})
+}
+
+// Large results lie beside the journal: those of operations that are settled and
+// those that only the ledger has come along, and stay when the parent goes.
+func TestCarriedResults(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(m{"resolvers": nil})
+	k.services.Checkpoint.Carry = k.services.Recovery.Carry
+	f := num(k.do("create", m{"execution": "e1", "workflow": "w", "claim": m{"owner": "a", "lease_seconds": 30}})["fence"])
+	ops := map[string]string{}
+	for _, key := range []string{"settled", "heard"} {
+		ops[key] = k.declare("e1", f, m{"key": key})["operation"].(string)
+		k.do("record_outcome", m{"execution": "e1", "operation": ops[key], "outcome": "succeeded", "result": m{"text": key + strings.Repeat("x", 20_000)}})
+		if key == "settled" {
+			k.do("reconcile", m{"execution": "e1", "fence": f})
+		}
+	}
+	k.do("fork", m{"execution": "e1", "at_version": 1, "new_execution": "e2", "operations": "carry", "request_id": "f"})
+	k.do("delete", m{"execution": "e1", "reason": "r"})
+	k.restart()
+	c := k.do("resume", m{"execution": "e2", "owner": "b", "lease_seconds": 60})
+	if c["parked"] != nil {
+		t.Fatalf("%v", c)
+	}
+	for key, op := range ops {
+		o := k.do("get_operation", m{"execution": "e2", "operation": op})
+		result, _ := o["result"].(m)
+		if text, _ := result["text"].(string); o["outcome"] != "succeeded" || text != key+strings.Repeat("x", 20_000) {
+			t.Errorf("%s: %.200v", key, o)
+		}
+	}
 }
 
 // A child's own fence may be the number that the parent's was: its operations
