@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/telemetry"
 )
@@ -171,7 +172,12 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("%v", k.target.inputs())
 	}
 	k.refuses(execution.NotFound, "migrate", m{"workflow": "none"})
-	k.refuses(execution.InvalidRequest, "migrate", m{"workflow": "w", "cursor": "x"})
+	for _, cursor := range []string{"x", api.Cursor("migrate", "0", "")} {
+		k.refuses(execution.InvalidRequest, "migrate", m{"workflow": "w", "cursor": cursor})
+	}
+	for _, shard := range []string{"-1", "8", "x", ""} {
+		k.refuses(execution.InvalidRequest, "migrate", m{"workflow": "w", "cursor": api.Cursor(api.Listing("migrate", "bank", "w", 0), shard, "")})
+	}
 }
 
 // migrator answers migrations that are functions.

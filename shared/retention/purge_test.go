@@ -273,6 +273,42 @@ func TestPurgeMeetsLateWriters(t *testing.T) {
 	}
 }
 
+// TestSettingMeetsAPurge begins a purge before each call of requests that write
+// records of the tenant: they are done, or say that the tenant goes.
+func TestSettingMeetsAPurge(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.create("e", fields{"thread": "T"})
+	base.ok("retention", "hold", fields{"thread": "T", "hold": "other", "reason": "r"})
+	for _, request := range []string{
+		`{"action":"set_policy","tenant":"bank","policy":{"name":"p","completed_days":1},"request_id":"r"}`,
+		`{"action":"hold","tenant":"bank","execution":"e","hold":"h","reason":"r","request_id":"r"}`,
+		`{"action":"hold","tenant":"bank","thread":"T","hold":"h","reason":"r","request_id":"r"}`,
+		`{"action":"rotate_key","tenant":"bank","request_id":"r"}`,
+	} {
+		done, refused := 0, 0
+		for n := 1; ; n++ {
+			w := copyOf(t, base)
+			hook := &hooked{n: n, do: func() { w.ok("retention", "purge_tenant", nil) }}
+			_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, w.engine.Bucket()).Functions()["retention"](t.Context(), []byte(request))
+			if hook.seen < n {
+				break
+			}
+			switch c := execution.CodeOf(lambdaError(err)); {
+			case err == nil:
+				done++
+			case c == execution.Deleted:
+				refused++
+			default:
+				t.Errorf("%s, a purge before call %d: %v", request, n, err)
+			}
+		}
+		if done == 0 && refused == 0 {
+			t.Errorf("%s makes no call", request)
+		}
+	}
+}
+
 // TestPurgeWaitsAfterTheLastDeletion: a purge's call stands still for most of a day
 // while others delete what it was to close. The wait for late writers begins when
 // it has seen that all are gone, not when the call began.
