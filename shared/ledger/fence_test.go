@@ -350,6 +350,37 @@ func TestWakeBehindAClaim(t *testing.T) {
 	}
 }
 
+// Evidence that is written while its execution is deleted and made again is refused
+// as Deleted, and does not wake the one that has the id now.
+func TestEvidenceOfAnotherLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claimed("e")
+	op := w.declare("e", api.OperationDeclaration{}).Operation
+	again := func() {
+		if _, err := w.Retention.Delete(t.Context(), identified(&api.DeleteRequest{Common: w.common(), Selector: api.Selector{Execution: "e"}, Reason: "r"})); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Checkpoint.Create(t.Context(), identified(&api.CreateRequest{Common: w.common(), Execution: "e", Workflow: "wf", Reuse: "new_generation", Claim: &api.CreateClaim{Owner: "w", LeaseSeconds: 3600}})); err != nil {
+			t.Fatal(err)
+		}
+		s := w.where("e")
+		if _, err := w.Checkpoint.Suspend(t.Context(), identified(&api.SuspendRequest{Common: w.common(), Changes: api.Changes{Execution: "e", ExpectedVersion: s.Version, Fence: s.Fence}, Wait: &api.Wait{Signals: []string{"a"}}})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := w.process()
+	p.Journal.Table = &storetest.BeforeUpdate{Table: p.Journal.Table, What: again}
+	_, err := p.Ledger.RecordOutcome(t.Context(), w.outcome("e", op, execution.OutcomeSucceeded, `1`))
+	refused(t, err, execution.Deleted, "")
+	if got := w.head("e").Str(journal.HeadDueKind); got == journal.DueEvidence {
+		t.Errorf("the new one is due for %q", got)
+	}
+	if got, err := w.Ledger.GetOperation(t.Context(), &api.GetOperationRequest{Common: w.common(), Execution: "e", Operation: op}); execution.CodeOf(err) != execution.NotFound {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
 // An operation that never was is not found.
 func TestGetNoOperation(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,9 @@ func (w *world) purge(f fields) (calls int, err error) {
 			return calls, err
 		}
 		if r["done"] == true {
+			if r["cursor"] != nil {
+				w.t.Errorf("done, and goes on at %v", r["cursor"])
+			}
 			if waited > 2*time.Hour {
 				w.t.Errorf("a purge waited for %v", waited)
 			}
@@ -427,6 +430,7 @@ func TestOvertakenByAPurge(t *testing.T) {
 		codes         []execution.Code
 	}{
 		{"a purge", `{"action":"purge_tenant","tenant":"bank"}`, nil},
+		{"the end of a purge", `{"action":"purge_tenant","tenant":"bank"}`, nil},
 		{"a sweep", `{"action":"sweep","tenant":"bank"}`, nil},
 		{"a deletion", `{"action":"delete","tenant":"bank","execution":"e","reason":"r","request_id":"d"}`, []execution.Code{execution.NotFound}},
 		{"a deletion of a subject", `{"action":"delete","tenant":"bank","subject":"s","reason":"r","request_id":"d"}`, nil},
@@ -442,6 +446,10 @@ func TestOvertakenByAPurge(t *testing.T) {
 				})
 				w.faults()
 				w.advance(5 * time.Minute)
+			}
+			if c.name == "the end of a purge" {
+				w.ok("retention", "purge_tenant", nil)
+				w.advance(time.Hour)
 			}
 			hook := &hooked{n: n, do: func() {
 				if _, err := w.purge(nil); err != nil {
