@@ -322,10 +322,10 @@ func TestLateRecordsOfAnEarlierGeneration(t *testing.T) {
 	}
 }
 
-// TestUnknownStatus: nothing may run, expire or count as finished because of a
+// TestUnknownStatusIsOnlyPutOff: nothing may run, expire or count as finished because of a
 // status that this version does not know, also when the policy changes; and the
 // version that knows it goes on where this one could not.
-func TestUnknownStatus(t *testing.T) {
+func TestUnknownStatusIsOnlyPutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.setPolicy(fields{"completed_days": 5, "archive": fields{"enabled": true}, "history": fields{"keep": "versions", "n": 1}})
