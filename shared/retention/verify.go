@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,10 +45,7 @@ func (s *Service) Verify(ctx context.Context, r *api.VerifyRequest) (*api.Verify
 			return nil, err
 		}
 		c := &checker{s: s, ref: h.Ref, now: s.Journal.NowOf(clock)}
-		if err := c.execution(ctx, h); err != nil {
-			return nil, err
-		}
-		if err := c.objects(ctx, h); err != nil {
+		if err := c.check(ctx); err != nil {
 			return nil, err
 		}
 		out.Standing, out.Findings, out.Checked = standing(h), append(out.Findings, c.found...), 1
@@ -80,8 +78,10 @@ func (s *Service) verifyRegistry(ctx context.Context, t execution.TenantID, at s
 	}
 	for _, ref := range rows {
 		c := &checker{s: s, ref: ref, now: reg.now}
-		if err := c.row(ctx); err != nil {
+		if err := c.check(ctx); err != nil && execution.CodeOf(err) != execution.NotFound && execution.CodeOf(err) != execution.Deleted {
 			return err
+		} else if err != nil {
+			c.found = nil // it went while it was looked at
 		}
 		out.Findings = append(out.Findings, c.found...)
 		out.Checked++
@@ -125,7 +125,14 @@ func (s *Service) verifyObjects(ctx context.Context, t execution.TenantID, at st
 		return err
 	}
 	for _, c := range aged {
-		if newOwner(c.ref, heads[journal.HeadKey(c.ref.PK())]).gone || c.obj.DeleteMarker {
+		if !newOwner(c.ref, heads[journal.HeadKey(c.ref.PK())]).gone && !c.obj.DeleteMarker {
+			continue
+		}
+		there, err := s.there(ctx, c.obj)
+		if err != nil {
+			return err
+		}
+		if there { // and did not go together with its execution
 			out.Findings = append(out.Findings, api.VerifyFinding{Kind: findOrphan, Execution: c.ref.Execution, Key: c.obj.Key, Detail: c.area + " of no execution"})
 		}
 	}
@@ -133,6 +140,15 @@ func (s *Service) verifyObjects(ctx context.Context, t execution.TenantID, at st
 		out.Cursor = api.Cursor(verifyListing(t), "objects", page.Cursor)
 	}
 	return nil
+}
+
+// there reports whether a version of an object is there.
+func (s *Service) there(ctx context.Context, o store.ObjectInfo) (bool, error) {
+	page, _, err := s.Bucket.Versions(ctx, store.ListObjects{Prefix: o.Key})
+	if err != nil {
+		return false, journal.Fail(err, execution.Ref{})
+	}
+	return slices.ContainsFunc(page.Objects, func(v store.ObjectInfo) bool { return v.Key == o.Key && v.VersionID == o.VersionID }), nil
 }
 
 func parseArchiveKey(key string) (ref execution.Ref, ok bool) {
@@ -156,6 +172,30 @@ func (c *checker) find(kind, key, format string, args ...any) {
 	c.found = append(c.found, api.VerifyFinding{Kind: kind, Execution: c.ref.Execution, Key: key, Detail: fmt.Sprintf(format, args...)})
 }
 
+// looks is how often something is looked at before it counts as found.
+const looks = 3
+
+// check looks at what a registry row stands for, and again where it found
+// something: while one item after the other is read, others write, archive and
+// delete. Only what every look finds is wrong.
+func (c *checker) check(ctx context.Context) error {
+	for look := 0; look < looks; look++ {
+		now := &checker{s: c.s, ref: c.ref, now: c.now}
+		if err := now.row(ctx); err != nil {
+			return err
+		}
+		if look > 0 {
+			now.found = slices.DeleteFunc(now.found, func(f api.VerifyFinding) bool {
+				return !slices.ContainsFunc(c.found, func(g api.VerifyFinding) bool { return f.Kind == g.Kind && f.Key == g.Key })
+			})
+		}
+		if c.found = now.found; len(c.found) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
 // row checks what a registry row stands for: a living execution, or a deletion.
 func (c *checker) row(ctx context.Context) error {
 	h, _, err := c.s.Journal.ReadHead(ctx, c.ref.Tenant, c.ref.Execution)
@@ -177,7 +217,13 @@ func (c *checker) row(ctx context.Context) error {
 	case err != nil:
 		return err
 	case it == nil && h == nil:
-		c.find(findStray, journal.RegistryKey(c.ref).SK, "a row of the registry without head and receipt")
+		row, _, err := c.s.Table.Get(ctx, store.Get{Key: journal.RegistryKey(c.ref), Consistent: true})
+		if err != nil {
+			return journal.Fail(err, c.ref)
+		}
+		if row != nil {
+			c.find(findStray, journal.RegistryKey(c.ref).SK, "a row of the registry without head and receipt")
+		}
 	case it == nil && h.Generation == c.ref.Generation:
 		c.find(findStuck, journal.SKHead, "the head is deleting, but there is no receipt")
 	case it != nil:

@@ -149,7 +149,7 @@ func TestVerifyFinds(t *testing.T) {
 		{"an object of nobody", func(d *memory.Dump) {
 			d.Objects = append(d.Objects, memory.Object{Key: "bank/e/never/1/journal/x", Body: []byte("x"), LastModified: &old})
 		}, 0, "orphan_object bank/e/never/1/journal/x"},
-		{"a row of nobody", stray("bank#~3", "never#00000000000000000001"), 0, "stray_entry never#00000000000000000001"},
+		{"a row of nobody", stray(journal.RegistryKey(execution.Ref{Tenant: "bank", Execution: "never", Generation: 1}).PK, "never#00000000000000000001"), 0, "stray_entry never#00000000000000000001"},
 		{"a stuck deletion", func(*memory.Dump) {}, 4 * time.Hour, "stuck_deletion receipt#"},
 		{"expired and present", func(*memory.Dump) {}, 27 * time.Hour, "expired_present head"},
 		{"an unknown status", replaceIn(`"status":{"S":"running"}`, `"status":{"S":"jogging"}`, `"bank#e"`, `"head"`), 0, "unreadable head"},
@@ -292,5 +292,66 @@ func TestKeys(t *testing.T) {
 	}
 	if w.get("e")["state"].(map[string]any)["after"] != "rotation" {
 		t.Error("the state does not read")
+	}
+}
+
+// TestVerifyWhileThingsHappen does to an execution, before each call of verify,
+// what goes on in a store that lives. None of it is a finding.
+func TestVerifyWhileThingsHappen(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.setPolicy(fields{"history": fields{"keep": "versions", "n": 1}})
+	base.rich("e", fields{"policy": "p"})
+	base.create("other", nil)
+	base.advance(26 * time.Hour)
+	ended := copyOf(t, base)
+	ended.complete("e")
+	ended.advance(26 * time.Hour)
+	purging := copyOf(t, base)
+	purging.ok("retention", "purge_tenant", nil)
+	purging.advance(time.Hour)
+	for name, c := range map[string]struct {
+		from *world
+		do   func(w *world)
+	}{
+		"a step":     {base, func(w *world) { w.apply("e", fields{"note": "on", "artifacts": []any{}}) }},
+		"an end":     {base, func(w *world) { w.complete("e") }},
+		"an archive": {ended, func(w *world) { w.ok("retention", "archive", fields{"execution": "e"}) }},
+		"a deletion": {base, func(w *world) { w.ok("retention", "delete", fields{"execution": "e", "reason": "r"}) }},
+		"a whole one": {base, func(w *world) {
+			w.ok("retention", "delete", fields{"execution": "e", "reason": "r"})
+			w.advance(2 * time.Hour)
+			w.settle()
+		}},
+		"a new life": {base, func(w *world) {
+			w.ok("retention", "delete", fields{"execution": "e", "reason": "r"})
+			w.ok("checkpoint", "create", fields{"execution": "e", "workflow": "wf", "reuse": "new_generation"})
+		}},
+		"a pruning": {base, func(w *world) { w.settle() }},
+		"a purge":   {purging, func(w *world) { w.ok("retention", "purge_tenant", nil) }},
+	} {
+		for _, request := range []string{`{"action":"verify","tenant":"bank"}`, `{"action":"verify","tenant":"bank","cursor":"` + api.Cursor(api.Listing("verify", "bank"), "objects", "") + `"}`, `{"action":"verify","tenant":"bank","execution":"e"}`} {
+			met := 0
+			for n := 1; ; n++ {
+				w := copyOf(t, c.from)
+				hook := &hooked{n: n, do: func() { c.do(w) }}
+				out, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()["retention"](t.Context(), []byte(request))
+				if hook.seen < n {
+					break
+				}
+				met++
+				code := execution.CodeOf(lambdaError(err))
+				if strings.Contains(request, `"execution"`) && (code == execution.Deleted || code == execution.NotFound) || code == execution.Unavailable {
+					continue // gone, or a call that took hours
+				}
+				var r struct{ Findings []api.VerifyFinding }
+				if err != nil || json.Unmarshal(out, &r) != nil || len(r.Findings) > 0 {
+					t.Errorf("%s before call %d of %s: %v %+v", name, n, request, err, r.Findings)
+				}
+			}
+			if met == 0 {
+				t.Errorf("%s makes no call", request)
+			}
+		}
 	}
 }
