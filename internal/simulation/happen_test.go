@@ -142,7 +142,9 @@ func (w *world) happen(idle bool) {
 		w.spawn("reader", func(a *actor) { a.fetch(any) })
 	case n < 195:
 		w.spawn("operator", func(a *actor) { a.keep() })
-	case n < 197 && !w.Without["deaf"] && w.Intensity > 0:
+	case n < 196:
+		w.spawn("auditor", func(a *actor) { a.audit() })
+	case n < 198 && !w.Without["deaf"] && w.Intensity > 0:
 		w.biz.deaf = true
 		w.tally["fault deaf"]++
 		w.note("the providers answer no questions")

@@ -33,7 +33,8 @@ const (
 // Verify checks one execution, or a page of the tenant: first every execution of
 // the registry, then every object of the bucket. It changes nothing, holds one
 // execution's findings and one page at a time in memory, and reads every byte
-// that it vouches for.
+// that it vouches for. It may run while others work: what one look finds is looked at
+// again (check).
 func (s *Service) Verify(ctx context.Context, r *api.VerifyRequest) (*api.VerifyReply, error) {
 	out := &api.VerifyReply{Findings: []api.VerifyFinding{}}
 	if r.Execution != "" {
