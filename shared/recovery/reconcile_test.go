@@ -492,3 +492,31 @@ func TestResolverHangs(t *testing.T) {
 		t.Errorf("%s, %s after %v", k.status("e1", op), k.status("e1", other), time.Since(began))
 	}
 }
+
+// TestParkedIsLookedAtInTime: however seldom a parked execution is looked at by now,
+// it is when one of its operations is to be asked about again.
+func TestParkedIsLookedAtInTime(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	op, _ := k.taken("e1", nil)
+	k.advance(80_001)
+	k.resolver.set("bank", "out of order")
+	if r := k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 60}); r["parked"] != true {
+		t.Fatalf("%v", r)
+	}
+	for range 2 {
+		k.setHead("e1", "polls", `{"N":"12"}`)
+		k.setHead("e1", "due", `{"N":"1"}`)
+		k.sweep()
+		next := k.do("get_operation", m{"execution": "e1", "operation": op})["next_check_at"].(string)
+		at, err := time.Parse(time.RFC3339Nano, next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if due := k.head("e1", "due"); due != fmt.Sprint(at.UnixMilli()) {
+			t.Errorf("due at %s, to be asked about again at %d", due, at.UnixMilli())
+		}
+		k.advance(10)
+	}
+}
