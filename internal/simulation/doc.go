@@ -12,8 +12,9 @@
 // late, twice, out of order or never; the time to live takes items up to three
 // days late, in no order. Meanwhile executions are held, archived, restored,
 // deleted one by one, by subject or by label, and recreated; policies change;
-// artifacts are staged, accepted and swept; budgets run out; keys are rotated; and
-// at the end of some worlds the tenant is purged while others still write.
+// artifacts are staged, accepted and swept; budgets run out; keys are rotated;
+// somebody verifies it all, which must find nothing that is only under way; and at
+// the end of some worlds the tenant is purged while others still write.
 //
 // Rules are checked on every change of the store and of the business system
 // (check_test.go), the rest when all faults have ended and time has passed:
