@@ -278,12 +278,11 @@ func (s *shift) attempt(op api.OperationReply, d api.OperationDeclaration, async
 	}
 	if async {
 		w.spawn("tool", func(a *actor) {
-			a.execution = s.e
 			out, heard := a.send(m, sendBy)
 			if heard && out != "" {
 				a.record(m, out)
 			}
-		})
+		}).execution = s.e // also before it begins: nobody may say yet that nothing will happen (mayStill)
 		return "", false
 	}
 	out, heard = s.send(m, sendBy)
