@@ -275,8 +275,11 @@ func linearizable(t *testing.T, tenant execution.TenantID, process func() *wirin
 			}
 		}
 	}
-	took := time.Since(began)
-	fmt.Printf("linearizability: %s: %d calls by %d clients in %d processes, %d checked, in %v\n", t.Name(), calls, clients, len(ps), checked, took.Round(time.Millisecond))
+	took, verdict := time.Since(began), "all linearizable"
+	if t.Failed() {
+		verdict = "NOT linearizable"
+	}
+	fmt.Printf("linearizability: %s: %s, %d calls by %d clients in %d processes, %d checked, in %v\n", t.Name(), verdict, calls, clients, len(ps), checked, took.Round(time.Millisecond))
 }
 
 // concurrent are the callers of one round.

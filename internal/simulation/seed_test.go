@@ -186,7 +186,7 @@ func TestSimulation(t *testing.T) {
 		})
 	}
 	group.Wait()
-	sum.report(time.Since(began), cpu()-used)
+	sum.report(failures, time.Since(began), cpu()-used)
 }
 
 // TestSameSeedSameRun: a seed is one schedule.
