@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
 )
 
 // drain lets everybody go on without faults until nobody can.
@@ -48,14 +49,26 @@ func (w *world) heal() {
 		}
 		w.advance(time.Duration(1+round) * time.Minute)
 	}
-	// What deletions left for later, also that of an execution whose time came
-	// only now.
-	for last, round := -1, 0; w.failed == nil && (round < 2 || last != w.gone()); round++ {
+	// What deletions left for later, also that of an execution whose time came only
+	// now, or whose hold ended with nobody left to wake it: it is looked at within
+	// six hours.
+	for last, round := -1, 0; w.failed == nil && (round < 2 || last != w.gone() || round < 7 && w.overdue()); round++ {
 		last = w.gone()
 		w.advance(70 * time.Minute)
 		w.sweep("retention")
 		w.drain()
 	}
+}
+
+// overdue reports an execution whose time is over and that nothing keeps.
+func (w *world) overdue() bool {
+	now := w.engine.Now().UnixMilli()
+	for _, k := range w.truth.known {
+		if at := k.head.Int(journal.HeadExpires); at > 0 && at <= now && !k.closed() && !w.truth.held(k.head) {
+			return true
+		}
+	}
+	return false
 }
 
 // gone counts the executions that were deleted.
