@@ -19,18 +19,14 @@ func ParseLimits(data []byte, l Limits) (*Value, error) { return parse(string(da
 func Lend(data []byte, l Limits, f func(*Value) error) error {
 	p := parsers.Get().(*parser)
 	defer p.release()
-	c := lent.Get().(*chunks)
-	p.borrow(c)
+	p.borrow()
 	v, err := p.parse(string(data), l)
 	if err == nil {
 		err = f(v)
 	}
 	p.giveBack()
-	lent.Put(c)
 	return err
 }
-
-var lent = sync.Pool{New: func() any { return new(chunks) }}
 
 // ParseString is Parse without the copy: the Value's tokens are parts of s.
 func ParseString(s string) (*Value, error) { return parse(s, DefaultLimits) }
@@ -113,7 +109,7 @@ func (p *parser) release() {
 	clear(p.frames)
 	clear(p.items)
 	clear(p.names)
-	*p = parser{frames: p.frames[:0], items: p.items[:0], names: p.names[:0]}
+	*p = parser{frames: p.frames[:0], items: p.items[:0], names: p.names[:0], slab: slab{spare: p.spare}}
 	parsers.Put(p)
 }
 

@@ -250,7 +250,7 @@ func TestLend(t *testing.T) {
 			t.Fatalf("a kept key became %s", kept[i])
 		}
 	})
-	c := lent.Get().(*chunks)
+	c := parsers.Get().(*parser).spare
 	for _, v := range c.values {
 		if v.raw != "" || v.kids != nil {
 			t.Fatal("a used value is left")

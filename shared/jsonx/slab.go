@@ -3,16 +3,12 @@ package jsonx
 // slab allocates the nodes of one parsed text in chunks. Slices cut from a
 // chunk have no spare capacity, so appending to one never touches another.
 type slab struct {
-	chunk   int // entries of the next chunk of values
-	values  []Value
-	kids    []kids
-	elems   []*Value
-	members []Member
-	lent    *chunks // where chunks come from and stay, nil when nodes may be kept
+	chunk  int    // entries of the next chunk of values
+	chunks        // what is left of the newest of each kind
+	newest chunks // these whole
+	spare  chunks // of Lend, clear
 }
 
-// chunks serve one lent text after the other; each is the newest of its kind,
-// clear before it serves.
 type chunks struct {
 	values  []Value
 	kids    []kids
@@ -20,17 +16,17 @@ type chunks struct {
 	members []Member
 }
 
-func (a *slab) borrow(c *chunks) {
-	a.values, a.kids, a.elems, a.members, a.lent = c.values, c.kids, c.elems, c.members, c
-}
+// borrow begins with the spare chunks, which nodes that may be kept never use.
+func (a *slab) borrow() { a.chunks, a.newest, a.spare = a.spare, a.spare, chunks{} }
 
-// giveBack clears what was used of the chunks.
+// giveBack clears what was used of the newest chunks, for the next borrow.
 func (a *slab) giveBack() {
-	c := a.lent
+	c := a.newest
 	clear(c.values[:len(c.values)-len(a.values)])
 	clear(c.kids[:len(c.kids)-len(a.kids)])
 	clear(c.elems[:len(c.elems)-len(a.elems)])
 	clear(c.members[:len(c.members)-len(a.members)])
+	a.spare = c
 }
 
 const maxChunk = 1024
@@ -41,9 +37,7 @@ func (a *slab) start(textBytes int) { a.chunk = min(textBytes/24+1, maxChunk/4) 
 func (a *slab) newValue() *Value {
 	if len(a.values) == 0 {
 		a.values = make([]Value, a.chunk)
-		if a.lent != nil {
-			a.lent.values = a.values
-		}
+		a.newest.values = a.values
 		a.chunk = min(a.chunk*2, maxChunk)
 	}
 	v := &a.values[0]
@@ -54,9 +48,7 @@ func (a *slab) newValue() *Value {
 func (a *slab) newKids() *kids {
 	if len(a.kids) == 0 {
 		a.kids = make([]kids, max(1, a.chunk/8))
-		if a.lent != nil {
-			a.lent.kids = a.kids
-		}
+		a.newest.kids = a.kids
 	}
 	k := &a.kids[0]
 	a.kids = a.kids[1:]
@@ -69,9 +61,7 @@ func (a *slab) newElems(n int) []*Value {
 			return make([]*Value, n)
 		}
 		a.elems = make([]*Value, a.chunk)
-		if a.lent != nil {
-			a.lent.elems = a.elems
-		}
+		a.newest.elems = a.elems
 	}
 	s := a.elems[:n:n]
 	a.elems = a.elems[n:]
@@ -84,9 +74,7 @@ func (a *slab) newMembers(n int) []Member {
 			return make([]Member, n)
 		}
 		a.members = make([]Member, a.chunk)
-		if a.lent != nil {
-			a.lent.members = a.members
-		}
+		a.newest.members = a.members
 	}
 	s := a.members[:n:n]
 	a.members = a.members[n:]
