@@ -297,10 +297,10 @@ func hashAction(h *maphash.Hash, a store.Action) {
 		count(h, int(a.N))
 	case store.AddToSet:
 		text(h, "add to set", a.Attr)
-		text(h, slices.Sorted(slices.Values(a.Values))...)
+		hashValue(h, store.SS(a.Values...))
 	case store.RemoveFromSet:
 		text(h, "remove from set", a.Attr)
-		text(h, slices.Sorted(slices.Values(a.Values))...)
+		hashValue(h, store.SS(a.Values...))
 	}
 }
 
