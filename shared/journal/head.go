@@ -143,6 +143,9 @@ func rawStatus(v store.Value) string {
 	return s
 }
 
+// Oldest is the oldest version that is kept, at least 1.
+func (h *Head) Oldest() int64 { return max(h.Floor, h.FirstVersion, 1) }
+
 // Expired reports whether the execution's time is over at now (ms) and nothing
 // holds it: by itself, or (where ReadHead gave the head) by its thread or a
 // subject.

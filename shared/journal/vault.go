@@ -71,7 +71,7 @@ func (j *Journal) history(ctx context.Context, h *Handle, from int64, newestFirs
 	s := h.State
 	floor := int64(1)
 	if h.Head != nil {
-		floor = max(floor, h.Head.Floor, h.Head.FirstVersion)
+		floor = h.Head.Oldest()
 	}
 	if newestFirst {
 		if from <= 0 || from > s.Version {

@@ -160,7 +160,7 @@ func (s *Service) bundle(ctx context.Context, h *journal.Handle) (*execution.Bun
 	if err != nil {
 		return nil, err
 	}
-	from, low := int64(0), max(h.Head.Floor, h.Head.FirstVersion, 1)
+	from, low := int64(0), h.Head.Oldest()
 	if st.Bundle != nil && low <= st.Bundle.Version {
 		old, err := s.vault().manifest(ctx, st.Ref, *st.Bundle)
 		if err != nil {

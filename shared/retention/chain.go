@@ -13,7 +13,7 @@ import (
 // items walks the partition: the chain of entries without gap, each naming the
 // one before, bodies in the bucket whole, nothing of another generation.
 func (c *checker) items(ctx context.Context, h *journal.Head) error {
-	chain := &chainCheck{c: c, h: h, next: max(h.Floor, h.FirstVersion, 1)}
+	chain := &chainCheck{c: c, h: h, next: h.Oldest()}
 	chain.bundled = h.Item.Int(headBundled)
 	q := store.Query{PK: c.ref.PK(), Consistent: true}
 	for {

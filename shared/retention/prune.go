@@ -26,7 +26,7 @@ func (s *Service) prune(ctx context.Context, h *journal.Head, rule *api.HistoryR
 	if tip.Generation != h.Generation || tip.Stub || tip.Closing {
 		return false, errMoved
 	}
-	low, bundled := max(h.Floor, h.FirstVersion, 1), h.Item.Int(headBundled)
+	low, bundled := h.Oldest(), h.Item.Int(headBundled)
 	floor, err := s.keptFrom(ctx, h, rule, low, bundled, tip.Version, now)
 	if err != nil {
 		return false, err

@@ -194,12 +194,12 @@ func (p *purge) closed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.now, err = p.s.now(ctx, p.key()); err != nil {
-		return err
-	}
 	if held {
 		p.stopped = true
 		return p.move(ctx, purgeClose)
+	}
+	if p.now, err = p.s.now(ctx, p.key()); err != nil {
+		return err
 	}
 	return p.move(ctx, purgeWait, store.Set{Attr: purgeUntil, Value: store.N(p.now + p.s.quiet())}, store.Set{Attr: purgeCount, Value: store.N(rows)})
 }
