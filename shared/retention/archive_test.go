@@ -91,13 +91,7 @@ func TestArchiveMeetsOthers(t *testing.T) {
 		{"get, deletion", "checkpoint", `{"action":"get","tenant":"bank","execution":"e","version":3}`, archived, deleteIt},
 	} {
 		codes := map[execution.Code]int{}
-		for n := 1; ; n++ {
-			w := copyOf(t, c.base)
-			hook := &hooked{n: n, do: func() { c.other(w) }}
-			_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()[c.function](t.Context(), []byte(c.request))
-			if hook.seen < n {
-				break
-			}
+		beforeEachCall(t, c.base, c.function, c.request, c.other, func(_ *world, n int, _ []byte, err error) {
 			code := execution.Code("")
 			if err != nil {
 				code = execution.CodeOf(lambdaError(err))
@@ -105,7 +99,7 @@ func TestArchiveMeetsOthers(t *testing.T) {
 			if codes[code]++; code != "" && code != execution.Deleted {
 				t.Errorf("%s before call %d: %v", c.name, n, err)
 			}
-		}
+		})
 		if strings.Contains(c.name, "deletion") && codes[execution.Deleted] == 0 {
 			t.Errorf("%s: %v: the hook does not work", c.name, codes)
 		}
@@ -553,18 +547,11 @@ func TestReadersMeetAnArchive(t *testing.T) {
 		`{"action":"history","tenant":"bank","execution":"e","newest_first":true}`,
 		`{"action":"fork","tenant":"bank","execution":"e","at_version":1,"new_execution":"f","request_id":"f"}`,
 	} {
-		met := 0
-		for n := 1; ; n++ {
-			w := copyOf(t, base)
-			hook := &hooked{n: n, do: func() { w.ok("retention", "archive", fields{"execution": "e"}) }}
-			_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()["checkpoint"](t.Context(), []byte(request))
-			if hook.seen < n {
-				break
-			}
-			if met++; err != nil {
+		met := beforeEachCall(t, base, "checkpoint", request, func(w *world) { w.ok("retention", "archive", fields{"execution": "e"}) }, func(_ *world, n int, _ []byte, err error) {
+			if err != nil {
 				t.Errorf("%s, archived before call %d: %v", request, n, err)
 			}
-		}
+		})
 		if met < 2 {
 			t.Errorf("%s: only %d calls", request, met)
 		}

@@ -191,26 +191,17 @@ func TestHoldsAtOneMoment(t *testing.T) {
 		`{"action":"holds","tenant":"bank","execution":"e"}`:                                            {"a", "b"},
 		`{"action":"hold","tenant":"bank","execution":"e","hold":"a","reason":"ours","request_id":"h"}`: {"a b"},
 	} {
-		for n := 1; ; n++ {
-			w := copyOf(t, base)
-			hook := &hooked{n: n, do: func() {
-				w.ok("retention", "hold", fields{"execution": "e", "hold": "b", "reason": "r"})
-				w.ok("retention", "release_hold", fields{"execution": "e", "hold": "a", "reason": "over"})
-			}}
-			out, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, w.engine.Bucket()).Functions()["retention"](t.Context(), []byte(request))
-			if hook.seen < n {
-				if n < 3 {
-					t.Errorf("%s: only %d calls", request, n)
-				}
-				break
-			}
+		calls := beforeEachCall(t, base, "retention", request, func(w *world) {
+			w.ok("retention", "hold", fields{"execution": "e", "hold": "b", "reason": "r"})
+			w.ok("retention", "release_hold", fields{"execution": "e", "hold": "a", "reason": "over"})
+		}, func(_ *world, n int, out []byte, err error) {
 			var r struct {
 				Holds    []struct{ Hold, Reason string }
 				Replayed bool
 			}
 			if err != nil || json.Unmarshal(out, &r) != nil {
 				t.Errorf("%s, overtaken before call %d: %v", request, n, err)
-				continue
+				return
 			}
 			var ids []string
 			for _, h := range r.Holds {
@@ -221,6 +212,9 @@ func TestHoldsAtOneMoment(t *testing.T) {
 			if got := strings.Join(ids, " "); !slices.Contains(want, got) || r.Replayed {
 				t.Errorf("%s, overtaken before call %d: %q, replayed %v", request, n, got, r.Replayed)
 			}
+		})
+		if calls < 2 {
+			t.Errorf("%s: only %d calls", request, calls)
 		}
 	}
 	// What describes a hold was lost: the hold is in force and shown all the same.
@@ -410,6 +404,22 @@ func (h *hooked) before() {
 		h.busy = true
 		h.do()
 		h.busy = false
+	}
+}
+
+// beforeEachCall makes a request once for each of the calls that it makes of table
+// and bucket, always in a copy of the world, and does something right before that
+// call; then sees the answer. It gives the number of calls.
+func beforeEachCall(t *testing.T, base *world, function, request string, do func(w *world), then func(w *world, n int, out []byte, err error)) (calls int) {
+	t.Helper()
+	for n := 1; ; n++ {
+		w := copyOf(t, base)
+		hook := &hooked{n: n, do: func() { do(w) }}
+		out, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()[function](t.Context(), []byte(request))
+		if hook.seen < n {
+			return n - 1
+		}
+		then(w, n, out, err)
 	}
 }
 

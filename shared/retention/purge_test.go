@@ -289,24 +289,12 @@ func TestSettingMeetsAPurge(t *testing.T) {
 		`{"action":"hold","tenant":"bank","thread":"T","hold":"h","reason":"r","request_id":"r"}`,
 		`{"action":"rotate_key","tenant":"bank","request_id":"r"}`,
 	} {
-		done, refused := 0, 0
-		for n := 1; ; n++ {
-			w := copyOf(t, base)
-			hook := &hooked{n: n, do: func() { w.ok("retention", "purge_tenant", nil) }}
-			_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, w.engine.Bucket()).Functions()["retention"](t.Context(), []byte(request))
-			if hook.seen < n {
-				break
-			}
-			switch c := execution.CodeOf(lambdaError(err)); {
-			case err == nil:
-				done++
-			case c == execution.Deleted:
-				refused++
-			default:
+		calls := beforeEachCall(t, base, "retention", request, func(w *world) { w.ok("retention", "purge_tenant", nil) }, func(_ *world, n int, _ []byte, err error) {
+			if err != nil && execution.CodeOf(lambdaError(err)) != execution.Deleted {
 				t.Errorf("%s, a purge before call %d: %v", request, n, err)
 			}
-		}
-		if done == 0 && refused == 0 {
+		})
+		if calls == 0 {
 			t.Errorf("%s makes no call", request)
 		}
 	}
@@ -320,26 +308,21 @@ func TestPurgeWaitsAfterTheLastDeletion(t *testing.T) {
 	base := newWorld(t)
 	base.rich("e", nil)
 	waits := 0
-	for n := 1; ; n++ {
-		w := copyOf(t, base)
-		var after int64 // that the last can have written
-		hook := &hooked{n: n, do: func() {
-			there := len(of(w.items(), "bank#e/head")) > 0
-			w.advance(20 * time.Hour)
-			if there {
-				after = w.engine.Now().UnixMilli()
-				w.code("retention", "delete", fields{"execution": "e", "reason": "r"})
-			}
-		}}
-		_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()["retention"](t.Context(), []byte(`{"action":"purge_tenant","tenant":"bank"}`))
-		if hook.seen < n {
-			break
+	var after int64 // that the last can have written
+	beforeEachCall(t, base, "retention", `{"action":"purge_tenant","tenant":"bank"}`, func(w *world) {
+		after = 0
+		there := len(of(w.items(), "bank#e/head")) > 0
+		w.advance(20 * time.Hour)
+		if there {
+			after = w.engine.Now().UnixMilli()
+			w.code("retention", "delete", fields{"execution": "e", "reason": "r"})
 		}
+	}, func(w *world, n int, _ []byte, err error) {
 		if err != nil { // a write whose validation is hours old
 			if c := execution.CodeOf(lambdaError(err)); c != execution.Unavailable {
 				t.Errorf("stopped before call %d: %v", n, err)
 			}
-			continue
+			return
 		}
 		mark, _, err := w.engine.Table(memory.Main).Get(t.Context(), store.Get{Key: journal.ClosingKey("bank")})
 		if err != nil || mark.Int("until") == 0 {
@@ -348,7 +331,7 @@ func TestPurgeWaitsAfterTheLastDeletion(t *testing.T) {
 		if waits++; mark.Int("until") < after+time.Hour.Milliseconds() {
 			t.Errorf("stopped before call %d, the wait ends %d s after the last deletion", n, (mark.Int("until")-after)/1000)
 		}
-	}
+	})
 	if waits < 10 {
 		t.Errorf("only %d waits", waits)
 	}
@@ -435,37 +418,30 @@ func TestOvertakenByAPurge(t *testing.T) {
 		{"a deletion", `{"action":"delete","tenant":"bank","execution":"e","reason":"r","request_id":"d"}`, []execution.Code{execution.NotFound}},
 		{"a deletion of a subject", `{"action":"delete","tenant":"bank","subject":"s","reason":"r","request_id":"d"}`, nil},
 	} {
-		overtaken := 0
-		for n := 1; ; n++ {
-			w := copyOf(t, base)
-			if c.name == "a sweep" { // of a deletion that somebody began
-				_ = w.crash(func(ctx context.Context) error {
-					w.faults(memory.Fault{On: "transact", Nth: 2, Effect: "crash_before"})
-					_, err := w.do(ctx, "retention", "delete", fields{"execution": "e", "reason": "r"})
-					return err
-				})
-				w.faults()
-				w.advance(5 * time.Minute)
+		from := copyOf(t, base)
+		switch c.name {
+		case "a sweep": // of a deletion that somebody began
+			_ = from.crash(func(ctx context.Context) error {
+				from.faults(memory.Fault{On: "transact", Nth: 2, Effect: "crash_before"})
+				_, err := from.do(ctx, "retention", "delete", fields{"execution": "e", "reason": "r"})
+				return err
+			})
+			from.faults()
+			from.advance(5 * time.Minute)
+		case "the end of a purge":
+			from.ok("retention", "purge_tenant", nil)
+			from.advance(time.Hour)
+		}
+		overtaken := beforeEachCall(t, from, "retention", c.request, func(w *world) {
+			if _, err := w.purge(nil); err != nil {
+				t.Fatal(err)
 			}
-			if c.name == "the end of a purge" {
-				w.ok("retention", "purge_tenant", nil)
-				w.advance(time.Hour)
-			}
-			hook := &hooked{n: n, do: func() {
-				if _, err := w.purge(nil); err != nil {
-					t.Fatal(err)
-				}
-			}}
-			_, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()["retention"](t.Context(), []byte(c.request))
-			if hook.seen < n {
-				break
-			}
-			overtaken++
+		}, func(_ *world, n int, _ []byte, err error) {
 			// Unavailable: a write whose validation is hours old.
 			if err != nil && !slices.Contains(append(c.codes, execution.Unavailable), execution.CodeOf(lambdaError(err))) {
 				t.Errorf("%s, overtaken before call %d: %v", c.name, n, err)
 			}
-		}
+		})
 		if overtaken < 10 {
 			t.Errorf("%s: overtaken at %d calls only", c.name, overtaken)
 		}

@@ -331,24 +331,16 @@ func TestVerifyWhileThingsHappen(t *testing.T) {
 		"a purge":   {purging, func(w *world) { w.ok("retention", "purge_tenant", nil) }},
 	} {
 		for _, request := range []string{`{"action":"verify","tenant":"bank"}`, `{"action":"verify","tenant":"bank","cursor":"` + api.Cursor(api.Listing("verify", "bank"), "objects", "") + `"}`, `{"action":"verify","tenant":"bank","execution":"e"}`} {
-			met := 0
-			for n := 1; ; n++ {
-				w := copyOf(t, c.from)
-				hook := &hooked{n: n, do: func() { c.do(w) }}
-				out, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()["retention"](t.Context(), []byte(request))
-				if hook.seen < n {
-					break
-				}
-				met++
+			met := beforeEachCall(t, c.from, "retention", request, c.do, func(_ *world, n int, out []byte, err error) {
 				code := execution.CodeOf(lambdaError(err))
 				if strings.Contains(request, `"execution"`) && (code == execution.Deleted || code == execution.NotFound) || code == execution.Unavailable {
-					continue // gone, or a call that took hours
+					return // gone, or a call that took hours
 				}
 				var r struct{ Findings []api.VerifyFinding }
 				if err != nil || json.Unmarshal(out, &r) != nil || len(r.Findings) > 0 {
 					t.Errorf("%s before call %d of %s: %v %+v", name, n, request, err, r.Findings)
 				}
-			}
+			})
 			if met == 0 {
 				t.Errorf("%s makes no call", request)
 			}
