@@ -176,13 +176,14 @@ var mutants = []mutant{
 	{"settle: what the slot says", "shared/recovery/reconcile.go", `} else if f.Outcome != t.Outcome {`, `} else if false {`, recovers, ""},
 	{"archive: one that passes evidence on", "shared/retention/archive.go", `case h.State.Status == execution.StatusMoved:`, `case false:`, retains, "TestArchiveRefusals"},
 	{"verdict: swallowed by a rejection", "shared/recovery/reconcile.go", `if verdict >= 0 && won.undecided[t.Operation] {`, `if false && verdict >= 0 {`, recovers, ""},
+	{"ask: the attempt's own fence proves nothing", "shared/execution/declare.go", `if op.Fence > 0 && op.Fence >= p.s.Fence {`, `if false {`, recovers, "FencedBy"},
 	{"carry: a fence that was the parent's", "shared/execution/declare.go", `ev.Fenced = ev.Fenced && op.Fence >= 0`, `_ = op.Fence`, recovers, ""},
 	{"carry: a child under the parent's name", "shared/recovery/children.go", `if f := st.ForkedFrom; f != nil && f.Carry {`, `if f := st.ForkedFrom; f != nil && f.Carry && false {`, recovers, ""},
 	{"handover: counted once", "shared/recovery/handover.go", `Cond: store.All{journal.HeadIs(h.State), was, dueAsRead(h.Head), leaseAsRead(h.Head)},`, `Cond: store.Any{store.There(), was},`, recovers, ""},
 	{"handover: crash loops", "shared/recovery/handover.go", `case st.Handovers+head.Handover >= most:`, `case most < 0:`, recovers, ""},
 	{"look: a live lease", "shared/recovery/look.go", `if left := s.Journal.LeaseRemaining(h); left > 0 {`, `if left := s.Journal.LeaseRemaining(h); left < 0 {`, recovers, ""},
 	{"look: nothing is due yet", "shared/recovery/look.go", `case head.DueAt == 0 || now+clockGrain < head.DueAt:`, `case head.DueAt == 0:`, recovers, ""},
-	{"ask: fenced by the attempt's own fence", "shared/recovery/gather.go", `if q.Fence <= op.Fence {`, `if false {`, recovers, ""},
+	{"ask: fenced, but asked without a fence", "shared/recovery/gather.go", `if q.Fence <= op.Fence {`, `if false {`, recovers, "FencedBy"},
 	{"ask: the time after the question", "shared/recovery/gather.go", `ev.AskedAt = asked
 `, `ev.AskedAt = s.Journal.Now(h) + 1
 `, recovers, ""},

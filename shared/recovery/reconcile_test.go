@@ -100,6 +100,52 @@ func orNil(s string) string {
 	return s
 }
 
+// A system refuses fences below the highest that it was told. An answer `fenced`
+// to a question without a fence, put while nobody owns the execution, or with the
+// attempt's own fence, proves nothing.
+func TestFencedByAnOlderFenceOnly(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ask   func(k *kit, op string, fence int64)
+		asked int
+		want  string
+	}{
+		"the attempt's own owner": {func(k *kit, _ string, fence int64) { k.do("reconcile", m{"execution": "e1", "fence": fence}) }, 1, "uncertain"},
+		"what that owner brings": {func(k *kit, op string, fence int64) {
+			k.do("reconcile", m{"execution": "e1", "fence": fence, "evidence": []m{{"operation": op, "finding": "not_found", "fenced": true}}})
+		}, 0, "uncertain"},
+		"nobody": {func(k *kit, _ string, _ int64) {
+			answer := k.resolver.answers["bank"]
+			k.advance(31)
+			k.resolver.set("bank", "error")
+			if r := k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 60}); r["parked"] != true {
+				k.t.Errorf("%v", r)
+			}
+			k.resolver.set("bank", answer...)
+			k.advance(3600)
+			k.sweep()
+		}, 1, "uncertain"},
+		"the next owner": {func(k *kit, _ string, _ int64) {
+			k.advance(31)
+			k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 60})
+		}, 1, "not_executed"},
+	} {
+		k := newKit(t)
+		k.workflow(nil)
+		_, f := k.owned("e1")
+		op := k.declare("e1", f, nil)["operation"].(string)
+		k.do("record_outcome", m{"execution": "e1", "operation": op, "outcome": "unknown"})
+		k.resolver.set("bank", `{"finding":"not_found","fenced":true}`)
+		tt.ask(k, op, f)
+		if n := len(k.resolver.questions()); n != tt.asked {
+			t.Errorf("%s: asked %d times", name, n)
+		}
+		if got := k.status("e1", op); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
 // A round that learns nothing writes nothing; evidence from the ledger is taken
 // in; what the owner itself has under way is not asked about.
 func TestReconcileWritesOnlyWhatIsNew(t *testing.T) {
