@@ -107,10 +107,8 @@ const slotDeleted execution.Outcome = "deleted"
 type SlotFacts struct {
 	Key        store.Key
 	Generation int64
-	// Filled: an outcome stands there, so that no writer can fill it (again). At is
-	// when it came, in ms; 0: not said.
+	// Filled: an outcome stands there, so that no writer can fill it (again).
 	Filled bool
-	At     int64
 	// Stub: a deletion took the content.
 	Stub bool
 }
@@ -119,7 +117,7 @@ type SlotFacts struct {
 // beside a slot fills nothing.
 func SlotOf(it store.Item) SlotFacts {
 	k, outcome := it.Key(), it.Str(SlotOutcome)
-	return SlotFacts{Key: k, Generation: it.Int(SlotGeneration), Filled: outcome != "" && !strings.Contains(k.SK, contradictionMark), At: it.Int(SlotAt), Stub: outcome == string(slotDeleted)}
+	return SlotFacts{Key: k, Generation: it.Int(SlotGeneration), Filled: outcome != "" && !strings.Contains(k.SK, contradictionMark), Stub: outcome == string(slotDeleted)}
 }
 
 // SlotStub keeps a slot taken until ttl (epoch seconds), for late writers: a

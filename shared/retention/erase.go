@@ -14,8 +14,8 @@ import (
 )
 
 // content removes everything of a closed generation but head, receipt and
-// registry row: objects, entries (young ones leave stubs), ledger, signals,
-// timers, holds, selector rows. It does not return before a look finds nothing.
+// registry row: objects, entries (young ones leave stubs), ledger (filled slots
+// leave stubs), signals, timers, holds, selector rows. It does not return before a look finds nothing.
 // Memory is bounded by a page; a crash or error anywhere leaves less to do.
 // final also takes the stubs, when no late writer can come any more.
 func (s *Service) content(ctx context.Context, ref execution.Ref, last int64, final bool) error {
@@ -158,10 +158,12 @@ func takeApart(ref execution.Ref, items []store.Item, last, now int64, final boo
 			}
 		case journal.SlotPrefix:
 			// An operation's id is made from the generation it belongs to, or from that of
-			// the execution that this one carries on.
+			// the execution that this one carries on. A filled slot stays taken whatever
+			// its age: who fills it only when it is empty may have read the journal just
+			// before it was closed.
 			switch f := journal.SlotOf(it); {
 			case f.Generation != ref.Generation || f.Stub && !final:
-			case !final && f.Filled && (f.At == 0 || now-f.At < execution.StubSafety.Milliseconds()):
+			case !final && f.Filled:
 				d.slots = append(d.slots, f)
 			default:
 				d.free = append(d.free, it.Key())

@@ -308,7 +308,7 @@ func TestLateRecordsOfAnEarlierGeneration(t *testing.T) {
 	w.advance(2 * time.Hour)
 	w.settle() // the old generation's final sweep
 	for k, v := range items {
-		if strings.HasPrefix(k, "bank#e/") && !strings.Contains(k, "receipt#") && !strings.Contains(v, `"k":{"S":"stub"}`) && w.items()[k] != v && !strings.Contains(k, "timer#") {
+		if strings.HasPrefix(k, "bank#e/") && !strings.Contains(k, "receipt#") && !strings.Contains(v, `"k":{"S":"stub"}`) && !strings.Contains(v, `"S":"deleted"`) && w.items()[k] != v && !strings.Contains(k, "timer#") {
 			t.Errorf("%s was touched: %.200s, was %.200s", k, w.items()[k], v)
 		}
 	}
