@@ -39,8 +39,10 @@ var mutants = []mutant{
 	{"repeat: other content", "shared/execution/propose.go", `if m.Digest != r.Digest {`, `if false {`, pure, ""},
 	{"repeat: without a request id", "shared/execution/propose.go", `m.Version == p.c.Expected+1 && m.Hash == r.Hash && m.Digest == r.Digest {`, `false && m.Version == p.c.Expected+1 && m.Hash == r.Hash && m.Digest == r.Digest {`, pure, ""},
 	{"repeat: beyond the memory", "shared/execution/propose.go", `first == 0 || first+1 >= p.s.RequestFloor {`, `true {`, pure, ""},
-	{"repeat: what it was given", "shared/execution/declare.go", `case ambiguous && op.Fence == fence && op.Sends == 1:`, `case op.Fence == fence:`, pure, ""},
-	{"repeat: an old fence's answer", "shared/execution/declare.go", `case ambiguous && op.Fence == fence && op.Sends == 1:`, `case ambiguous && op.Sends == 1:`, pure, ""},
+	{"repeat: what it was given", "shared/execution/declare.go", `case unsent > 0 && op.IntentAt == unsent && op.Fence == fence && op.Sends == 1:`, `case op.Fence == fence:`, pure, ""},
+	{"repeat: an old fence's answer", "shared/execution/declare.go", `case unsent > 0 && op.IntentAt == unsent && op.Fence == fence && op.Sends == 1:`, `case unsent > 0 && op.IntentAt == unsent && op.Sends == 1:`, pure, ""},
+	{"repeat: what an earlier request was given", "shared/execution/declare.go", `case unsent > 0 && op.IntentAt == unsent && op.Fence == fence && op.Sends == 1:`, `case unsent > 0 && op.Fence == fence && op.Sends == 1:`, "./shared/execution ./shared/checkpoint", "Replayed|Unanswered"},
+	{"repeat: declared twice", "shared/checkpoint/apply.go", `unsent[id] = 0`, `_ = unsent`, "./shared/checkpoint", "Unanswered"},
 
 	// What may be done about an operation (execution/declare.go, operation.go).
 	{"go: settled", "shared/execution/declare.go", "	case op.Final():\n		return 0, Settled\n	}\n	return again(op, fence, now)", "	case op.Final():\n		return op.Attempt, Go\n	}\n	return again(op, fence, now)", pure, ""},

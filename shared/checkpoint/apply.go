@@ -371,6 +371,7 @@ func (s *Service) given(ctx context.Context, r *api.ApplyRequest, w *journal.Wri
 			then = h.State
 		}
 	}
+	unsent := map[execution.OperationID]int64{} // the first of several declarations of one operation was to go
 	fresh := map[execution.OperationID][]execution.Given{}
 	if w.Replay == nil {
 		for _, g := range w.Proposal.Given {
@@ -386,7 +387,12 @@ func (s *Service) given(ctx context.Context, r *api.ApplyRequest, w *journal.Wri
 			out = append(out, fresh[id][0])
 			fresh[id] = fresh[id][1:]
 		case op != nil:
-			out = append(out, execution.Given{Operation: op, Disposition: execution.Replayed(op, st.Fence, s.Journal.Now(w.Handle), w.Unsent)})
+			at, answered := unsent[id]
+			if !answered && w.Unsent {
+				at = w.Replay.Version
+			}
+			unsent[id] = 0
+			out = append(out, execution.Given{Operation: op, Disposition: execution.Replayed(op, st.Fence, s.Journal.Now(w.Handle), at)})
 		default:
 			slot := known[id]
 			if slot == nil {

@@ -195,6 +195,41 @@ func TestReplayedDispositions(t *testing.T) {
 	}
 }
 
+// Whose answer never went out is told the first disposition only of what that
+// very request gave out: an operation that an earlier request was told to do, and
+// the second of two declarations of one operation, do not go (M).
+func TestUnansweredGivesOnlyItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.create("e", func(r *api.CreateRequest) { r.Claim = &api.CreateClaim{Owner: "w", LeaseSeconds: 60} })
+	pay, ship := api.OperationDeclaration{Name: "pay", Args: js(`1`)}, api.OperationDeclaration{Name: "ship", Args: js(`1`)}
+	first := w.apply("e", k.Version, func(r *api.ApplyRequest) { r.Fence, r.Operations = k.Fence, []api.OperationDeclaration{pay} })
+	if first.Operations[0].Disposition != api.Go {
+		t.Fatalf("%+v", first.Operations)
+	}
+	if err := w.e.SetFaults([]memory.Fault{{On: "*", Effect: "landed", Count: 99}}); err != nil {
+		t.Fatal(err)
+	}
+	_, request, err := w.step("e", first.Version, func(r *api.ApplyRequest) {
+		r.Fence, r.Operations = k.Fence, []api.OperationDeclaration{pay, ship, ship}
+	})
+	wantCode(t, err, execution.Unavailable)
+	if err := w.e.SetFaults(nil); err != nil {
+		t.Fatal(err)
+	}
+	for round, want := range [][]api.Disposition{{api.Uncertain, api.Go, api.Uncertain}, {api.Uncertain, api.Uncertain, api.Uncertain}} {
+		again, err := w.Checkpoint.Apply(t.Context(), request)
+		if err != nil || !again.Replayed || len(again.Operations) != len(want) {
+			t.Fatalf("round %d: %+v, %v", round, again, err)
+		}
+		for i, d := range want {
+			if again.Operations[i].Disposition != d {
+				t.Errorf("round %d, operation %d: %s, want %s", round, i, again.Operations[i].Disposition, d)
+			}
+		}
+	}
+}
+
 func TestListByEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

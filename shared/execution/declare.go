@@ -279,16 +279,18 @@ func again(op *Operation, fence, now int64) (int, Disposition) {
 }
 
 // Replayed is the disposition of an operation in the answer to a repeated
-// request: computed from the fold at the tip, never replayed (M). ambiguous:
-// this very process's own put was ambiguous and its answer never went out, so
-// the first `go` was never given.
-func Replayed(op *Operation, fence, now int64, ambiguous bool) Disposition {
+// request: computed from the fold at the tip, never replayed (M). unsent is the
+// version of the request's entry where this very process's own put was ambiguous
+// and its answer never went out; else 0. An attempt that this entry declared was
+// then never given out; one that an earlier entry declared was, under that
+// entry's answer.
+func Replayed(op *Operation, fence, now, unsent int64) Disposition {
 	switch {
 	case op.NeedsReview:
 		return UncertainDisp
 	case op.Final():
 		return Settled
-	case ambiguous && op.Fence == fence && op.Sends == 1:
+	case unsent > 0 && op.IntentAt == unsent && op.Fence == fence && op.Sends == 1:
 		return firstDisposition(op)
 	}
 	_, d := again(op, fence, now)

@@ -134,7 +134,7 @@ func TestRedeclare(t *testing.T) {
 			tt.do(x, g.Operation)
 			op, now := x.s.Operations[g.Operation.ID], x.now
 			// A repeated request gives nothing that its own operation does not make harmless.
-			rep := Replayed(op, x.s.Fence, now, false)
+			rep := Replayed(op, x.s.Fence, now, 0)
 			got, w := x.declareOp(d), tt.want(u)
 			if got.Disposition != w.disp || got.Operation.Attempt != w.attempt {
 				t.Errorf("%q, %s: %s attempt %d, want %s attempt %d", u, tt.name, got.Disposition, got.Operation.Attempt, w.disp, w.attempt)
@@ -175,19 +175,22 @@ func TestReplayedDispositions(t *testing.T) {
 	t.Parallel()
 	x := own(t)
 	op := x.declareOp(Declaration{Name: "pay"}).Operation
-	if d := Replayed(op, x.s.Fence, x.now, true); d != Go {
+	if d := Replayed(op, x.s.Fence, x.now, op.IntentAt); d != Go {
 		t.Errorf("unsent: %s", d)
 	}
-	if d := Replayed(op, x.s.Fence, x.now, false); d != UncertainDisp {
+	if d := Replayed(op, x.s.Fence, x.now, 0); d != UncertainDisp {
 		t.Errorf("sent: %s", d)
 	}
-	if d := Replayed(op, x.s.Fence+1, x.now, true); d != UncertainDisp {
+	if d := Replayed(op, x.s.Fence+1, x.now, op.IntentAt); d != UncertainDisp {
 		t.Errorf("unsent under an older fence: %s", d)
 	}
 	again := *op
 	again.Sends = 2
-	if d := Replayed(&again, x.s.Fence, x.now, true); d != UncertainDisp {
-		t.Errorf("unsent, but given before: %s", d)
+	if d := Replayed(&again, x.s.Fence, x.now, op.IntentAt); d != UncertainDisp {
+		t.Errorf("unsent, but given since: %s", d)
+	}
+	if d := Replayed(op, x.s.Fence, x.now, op.IntentAt+1); d != UncertainDisp {
+		t.Errorf("declared again by the unsent request, given out by an earlier one: %s", d)
 	}
 }
 
@@ -437,7 +440,7 @@ func TestOperationTimes(t *testing.T) {
 	if final.Uncertain(2, op.Intent) || !review.Uncertain(op.Fence, op.Intent) {
 		t.Error("a settled operation is certain, one under review is not")
 	}
-	if d := Replayed(&Operation{NeedsReview: true, OnUncertain: Always, Fence: 1, Sends: 1}, 1, t0, true); d != UncertainDisp {
+	if d := Replayed(&Operation{NeedsReview: true, OnUncertain: Always, Fence: 1, Sends: 1, IntentAt: 1}, 1, t0, 1); d != UncertainDisp {
 		t.Errorf("under review: %s", d)
 	}
 	same := x.declareOp(Declaration{Name: "same", OnUncertain: SameKey, DedupSeconds: 3600}).Operation

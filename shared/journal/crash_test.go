@@ -48,7 +48,11 @@ func repeated(e execution.ExecutionID, id string, f func(c *execution.Change)) f
 			return version, got.Proposal.Given[0].Disposition == execution.Go, nil
 		}
 		op := s.Operation(s.OperationID("", &c.Operations[0]))
-		return version, execution.Replayed(op, s.Fence, j.Now(got.Handle), got.Unsent) == execution.Go, nil
+		unsent := int64(0)
+		if got.Unsent {
+			unsent = version
+		}
+		return version, execution.Replayed(op, s.Fence, j.Now(got.Handle), unsent) == execution.Go, nil
 	}
 }
 

@@ -73,7 +73,7 @@ func (b *Builder) View(ctx context.Context, h *journal.Handle, o Options) (*api.
 			return nil, err
 		}
 		if o.Dispositions {
-			ov.Disposition = api.Disposition(execution.Replayed(op, s.Fence, now, false))
+			ov.Disposition = api.Disposition(execution.Replayed(op, s.Fence, now, 0))
 		}
 		ov.Evidence = evidence[op.ID]
 		v.Operations = append(v.Operations, ov)
