@@ -143,6 +143,7 @@ var mutants = []mutant{
 	{"purge: whoever ends it second fails", "shared/retention/purge.go", "	if err != nil && !refused(err) {\n		return err\n	}\n	p.out.Done, p.stopped = true, true", "	if err != nil {\n		return err\n	}\n	p.out.Done, p.stopped = true, true", retains, "Overtaken"},
 	{"carry: results beside the journal", "shared/recovery/carry.go", `		if op.ResultRef != nil {`, `		if false {`, recovers, "CarriedResults"},
 	{"verify: looks once", "shared/retention/verify.go", `const looks = 3`, `const looks = 1`, retains, "VerifyWhile"},
+	{"verify: the same in every look", "shared/retention/verify.go", `return f == g })`, `return f.Kind == g.Kind && f.Key == g.Key })`, retains, "VerifyOvertaken"},
 	{"verify: an object that went too", "shared/retention/verify.go", `if there { //`, `if there || true { //`, retains, "VerifyWhile"},
 	{"verify: a row that went too", "shared/retention/verify.go", `if row != nil {`, `if row != nil || true {`, retains, "VerifyWhile"},
 	{"purge: the wait counts from an old time", "shared/retention/purge.go", `if p.now, err = p.s.now(ctx, p.key()); err != nil {`, `if _, err = p.s.now(ctx, p.key()); err != nil {`, retains, ""},

@@ -391,7 +391,7 @@ func TestHoldSurvivesEverything(t *testing.T) {
 
 // hooked runs something before the nth call of a table or bucket.
 type hooked struct {
-	n, seen int
+	n, seen int // n 0: before every call
 	busy    bool
 	do      func()
 }
@@ -400,7 +400,7 @@ func (h *hooked) before() {
 	if h.busy {
 		return
 	}
-	if h.seen++; h.seen == h.n {
+	if h.seen++; h.seen == h.n || h.n == 0 {
 		h.busy = true
 		h.do()
 		h.busy = false

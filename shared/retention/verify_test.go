@@ -3,6 +3,7 @@ package retention_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -345,5 +346,42 @@ func TestVerifyWhileThingsHappen(t *testing.T) {
 				t.Errorf("%s makes no call", request)
 			}
 		}
+	}
+}
+
+// TestVerifyOvertakenEachTime: before every call of verify the execution changes
+// hands. Its head, read before its journal, is behind it in every look, and never
+// at the same place; one that stays behind is found.
+func TestVerifyOvertakenEachTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("e", nil)
+	findings := func(hook *hooked) string {
+		out, err := w.processOver(hookedTable{w.engine.Table(memory.Main), hook}, hookedBucket{w.engine.Bucket(), hook}).Functions()["retention"](t.Context(), []byte(`{"action":"verify","tenant":"bank","execution":"e"}`))
+		var r struct{ Findings []api.VerifyFinding }
+		if err != nil || json.Unmarshal(out, &r) != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+		return fmt.Sprint(r.Findings)
+	}
+	claimed := 0
+	if got := findings(&hooked{do: func() {
+		claimed++
+		w.ok("recover", "claim", fields{"execution": "e", "owner": fmt.Sprint("w", claimed), "lease_seconds": 60, "supersede": true, "force": fields{"reason": "r"}})
+	}}); got != "[]" || claimed == 0 {
+		t.Errorf("after %d claims: %s", claimed, got)
+	}
+	table := w.engine.Table(memory.Main)
+	it, _, err := table.Get(t.Context(), store.Get{Key: store.Key{PK: "bank#e", SK: "head"}, Consistent: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	it = maps.Clone(it)
+	it[journal.HeadFence] = store.N(1)
+	if _, err := table.Put(t.Context(), store.Put{Item: it}); err != nil {
+		t.Fatal(err)
+	}
+	if got := findings(&hooked{do: func() {}}); !strings.Contains(got, "do not agree") {
+		t.Errorf("a head of old: %s", got)
 	}
 }
