@@ -223,7 +223,14 @@ func (c *checker) row(ctx context.Context) error {
 		if err != nil {
 			return journal.Fail(err, c.ref)
 		}
-		if row != nil {
+		if row == nil {
+			break
+		}
+		mark, _, err := c.s.Table.Get(ctx, store.Get{Key: journal.ClosingKey(c.ref.Tenant), Consistent: true})
+		if err != nil {
+			return journal.Fail(err, c.ref)
+		}
+		if mark.Int(purgePhase) < purgeWipe { // from then on a purge leaves the row to the last
 			c.find(findStray, journal.RegistryKey(c.ref).SK, "a row of the registry without head and receipt")
 		}
 	case it == nil && h.Generation == c.ref.Generation:

@@ -385,3 +385,31 @@ func TestVerifyOvertakenEachTime(t *testing.T) {
 		t.Errorf("a head of old: %s", got)
 	}
 }
+
+// TestVerifyWhilePurging: between any two calls of a purge nothing is found, also
+// of executions whose receipts went and whose rows of the registry go last.
+func TestVerifyWhilePurging(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, e := range []string{"a", "b", "c"} {
+		w.create(e, nil)
+	}
+	bare := 0
+	for range 100 {
+		reply := w.ok("retention", "purge_tenant", fields{"limit": 1})
+		if f := w.findings(nil); len(f) > 0 {
+			t.Fatalf("%v", f)
+		}
+		if items := w.items(); len(of(items, "bank#~")) == 3 && len(of(items, "bank#a/")) == 0 {
+			bare++
+		}
+		if reply["done"] == true {
+			if bare == 0 {
+				t.Error("no call ended with a row alone")
+			}
+			return
+		}
+		w.advance(10 * time.Minute)
+	}
+	t.Error("the purge does not end")
+}
