@@ -32,6 +32,7 @@ type known struct {
 	status   execution.Status
 	owner    string
 	holds    int
+	told     int64  // its version when somebody last sent all signals
 	deleted  bool   // closed by a deletion
 	closer   int    // the actor that closed it
 	again    bool   // recreated after a deletion

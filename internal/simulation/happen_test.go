@@ -112,11 +112,11 @@ func (w *world) happen(idle bool) {
 			}
 		}
 		w.advance(d)
-	case n < 136:
+	case n < 142:
 		w.takeUp()
-	case n < 156:
+	case n < 163:
 		w.deliverRecords()
-	case n < 166:
+	case n < 168:
 		w.sweep("recover")
 	case n < 170:
 		w.sweep("retention")

@@ -39,20 +39,22 @@ func (w *world) heal() {
 		if w.failed != nil || w.rested() && len(w.queue) == 0 {
 			break
 		}
-		w.sweep("recover")
+		if round%2 == 0 {
+			w.sweep("recover")
+		}
 		if round%4 == 1 {
 			w.sweep("retention")
 		}
 		w.drain()
-		if round > 2 {
-			w.attend()
+		if round > 1 {
+			w.attend(round%3 == 0)
 		}
 		w.advance(time.Duration(1+round) * time.Minute)
 	}
 	// What deletions left for later, also that of an execution whose time came only
 	// now, or whose hold ended with nobody left to wake it: it is looked at within
 	// six hours.
-	for last, round := -1, 0; w.failed == nil && (round < 2 || last != w.gone() || round < 7 && w.overdue()); round++ {
+	for last, round := -1, 0; w.failed == nil && (round < 1 || last != w.gone() || round < 7 && w.overdue()); round++ {
 		last = w.gone()
 		w.advance(70 * time.Minute)
 		w.sweep("retention")
@@ -138,8 +140,9 @@ func (w *world) expire() {
 	}
 }
 
-// attend is what people do about executions that need them.
-func (w *world) attend() {
+// attend is what people do about executions that need them; also about those
+// that wait.
+func (w *world) attend(also bool) {
 	for _, e := range w.truth.order {
 		k := w.truth.known[e]
 		switch k.status {
@@ -150,12 +153,15 @@ func (w *world) attend() {
 		case execution.StatusWaiting:
 			if k.program != nil {
 				for i := range k.program.steps {
-					if k.program.steps[i].after == "signal" {
+					if k.program.steps[i].after == "signal" && k.told != k.tip {
 						w.signal(e, fmt.Sprint("sig", i), fmt.Sprint("last", w.steps))
 					}
 				}
+				k.told = k.tip
 			}
-			fallthrough
+			if also {
+				w.spawn("operator", func(a *actor) { a.verdicts(e) })
+			}
 		case execution.StatusParked:
 			w.spawn("operator", func(a *actor) { a.verdicts(e) })
 		}

@@ -182,11 +182,18 @@ func (w *world) advance(d time.Duration) {
 
 // fault decides what befalls a call; "": nothing.
 func (w *world) fault(p *parked) string {
-	if w.healing || w.Faults >= 0 && w.faults >= w.Faults || w.rng.IntN(1000) >= w.Intensity {
+	rate, trouble := w.Intensity, p.inv != nil && p.inv.trouble
+	if trouble {
+		rate = troubled
+	}
+	if w.healing || w.Faults >= 0 && w.faults >= w.Faults || w.rng.IntN(1000) >= rate {
 		return ""
 	}
 	kinds := []string{"kill_before", "freeze"}
-	if p.inv != nil {
+	switch {
+	case trouble:
+		kinds = []string{"throttle", "lost"}
+	case p.inv != nil:
 		kinds = []string{"throttle", "crash_before", "crash_after", "kill_before", "kill_after", "lost", "freeze"}
 		if p.write {
 			kinds = append(kinds, "landed", "landed", "late", "lost")
@@ -200,8 +207,16 @@ func (w *world) fault(p *parked) string {
 	}
 	w.faults++
 	w.tally["fault "+kind]++
+	if p.inv != nil && (kind == "landed" || kind == "late" || kind == "lost") {
+		p.inv.trouble = w.rng.IntN(2) == 0
+	}
 	return kind
 }
+
+// troubled is how often, in thousandths, the next calls of an invocation are not
+// heard either while trouble lasts: what an ambiguous write came to then stays
+// unknown to this call.
+const troubled = 850
 
 // freeze stops an actor for a while, perhaps with the clock of its process.
 func (w *world) freeze(p *parked) {

@@ -70,7 +70,7 @@ func command(p plan) string {
 	return out
 }
 
-var faultNames = []string{"throttle", "crash_before", "crash_after", "kill_before", "kill_after", "lost", "freeze", "landed", "late", "page_1", "stale", "unprocessed", "key", "deaf"}
+var faultNames = []string{"throttle", "crash_before", "crash_after", "kill_before", "kill_after", "lost", "freeze", "landed", "late", "page_1", "stale", "unprocessed", "key", "deaf", "unheard"}
 
 // TestSeed tells one run as a story.
 func TestSeed(t *testing.T) {
@@ -205,7 +205,7 @@ func TestSameSeedSameRun(t *testing.T) {
 // first bubble does, which would keep it to itself.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(2000) // worlds are small and short-lived
+	debug.SetGCPercent(400) // worlds are small and short-lived
 	w := newWorld(plan{Seed: 1})
 	s := w.newProcess().services
 	get := &api.GetRequest{Common: api.Common{Tenant: tenant}, Execution: "first"}

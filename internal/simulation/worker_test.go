@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -386,10 +387,14 @@ func (s *shift) begetChild(op api.OperationReply) bool {
 	return false
 }
 
-// absorb names what lies in the inbox, and how the state remembers it.
+// absorb names what lies in the inbox, as far as this shift saw it, and how the
+// state remembers it.
 func (s *shift) absorb() (refs []api.SignalRef, ops []string) {
 	for _, it := range s.view.Inbox {
 		text := fmt.Sprintf("%s %s/%s", s.e, it.Name, it.Key)
+		if slices.Contains(s.taken, text) {
+			continue
+		}
 		refs = append(refs, api.SignalRef{Name: it.Name, Key: it.Key})
 		ops = append(ops, fmt.Sprintf(`{"op":"add","path":"/signals/-","value":%q}`, text))
 		s.taken = append(s.taken, text)
@@ -397,9 +402,9 @@ func (s *shift) absorb() (refs []api.SignalRef, ops []string) {
 	return refs, ops
 }
 
-// finish writes the step as done.
+// finish writes the step as done. Some read again before they do.
 func (s *shift) finish(n int, st progStep, reports []api.OutcomeReport) bool {
-	if !s.reload() {
+	if s.rng.IntN(4) == 0 && !s.reload() {
 		return false
 	}
 	refs, ops := s.absorb()
@@ -424,7 +429,7 @@ func (s *shift) finish(n int, st progStep, reports []api.OutcomeReport) bool {
 		req.Artifacts = s.stage(n)
 	}
 	if !s.spending(req, st.spend) {
-		return false
+		return s.refused == execution.VersionConflict && s.reload() // somebody wrote meanwhile
 	}
 	if st.after == "release" {
 		req := &api.ReleaseRequest{Common: s.common(s.fresh()), Execution: s.e, Owner: s.name, Fence: s.fence}

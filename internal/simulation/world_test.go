@@ -39,8 +39,8 @@ type plan struct {
 // planOf is a seed's own plan.
 func planOf(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Executions: 1 + r.IntN(8), Faults: -1, Intensity: []int{0, 15, 40, 80, 140}[r.IntN(5)]}
-	p.Steps = p.Executions * (100 + r.IntN(300))
+	p := plan{Seed: seed, Executions: 1 + r.IntN(8), Faults: -1, Intensity: []int{0, 20, 60, 110, 180}[r.IntN(5)]}
+	p.Steps = p.Executions * (50 + r.IntN(150))
 	return p
 }
 
@@ -128,6 +128,8 @@ type invocation struct {
 	p    *process
 	dead bool // the process died
 	kill bool // and the caller with it
+
+	trouble bool // nothing is heard of the store for a while
 }
 
 type invocationKey struct{}
@@ -271,6 +273,10 @@ func call[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Se
 		return r, execution.Errorf(execution.Unavailable, "the function died")
 	}
 	verb, _, _ := strings.Cut(what, " ")
+	if err == nil && w.unheard(a) {
+		w.note("%s %s: done, and nobody heard of it", a.name, what)
+		return r, execution.Errorf(execution.Unavailable, "the answer was lost")
+	}
 	w.tally["verb "+verb]++
 	if err != nil {
 		w.tally["answer "+string(execution.CodeOf(err))]++
@@ -282,6 +288,17 @@ func call[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Se
 		w.note("%s %s: done", a.name, what)
 	}
 	return r, err
+}
+
+// unheard decides whether the answer of a function is lost on its way. The function
+// takes it for given.
+func (w *world) unheard(a *actor) bool {
+	if w.healing || w.Without["unheard"] || w.Faults >= 0 && w.faults >= w.Faults || a.rng.IntN(1000) >= w.Intensity/2 {
+		return false
+	}
+	w.faults++
+	w.tally["fault unheard"]++
+	return true
 }
 
 // retry repeats a request whose outcome is not known.
