@@ -8,7 +8,6 @@ const (
 	recovers  = "./shared/recovery"
 	retains   = "./shared/retention"
 	sealed    = "./shared/seal ./shared/journal"
-	world     = "./internal/simulation"
 )
 
 // mutants are the rules, each taken away.

@@ -7,7 +7,8 @@
 // question, hand-over and request to the business system waits until the
 // scheduler picks it, so that one seed is one schedule, the same in every run.
 // Calls are lost, land without an answer, land minutes later, are throttled or
-// answered stale; processes die before or after a call, or freeze beyond every
+// answered stale, sometimes all that follow in the same call too; what a function
+// answers does not arrive; processes die before or after a call, or freeze beyond every
 // lease, in some worlds for days; keys are away for a while; stream records come
 // late, twice, out of order or never; the time to live takes items up to three
 // days late, in no order. Meanwhile executions are held, archived, restored,
