@@ -102,6 +102,10 @@ func TestOperatorVerbs(t *testing.T) {
 		}
 	}
 	post("/sandbox/clock", `{"advance_seconds":7200}`)
+	if code, out, errs := cairn(t, "", vars, "purge", "--tenant", "acme", "--endpoint", url, "--confirm", "acme", "--shred", "--no-wait"); code != 1 || !strings.Contains(out+errs, "not done") {
+		t.Errorf("a purge with keys that others may still have: exit %d\n%s%s", code, out, errs)
+	}
+	post("/sandbox/clock", `{"advance_seconds":7200}`)
 	if code, out, errs := cairn(t, "", vars, "purge", "--tenant", "acme", "--endpoint", url, "--confirm", "acme", "--shred", "--json"); code != 0 || !strings.Contains(out, `"done":true`) {
 		t.Errorf("purge: exit %d\n%s%s", code, out, errs)
 	}

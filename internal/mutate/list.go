@@ -142,6 +142,8 @@ var mutants = []mutant{
 	{"purge: whoever ends it second fails", "shared/retention/purge.go", "	if err != nil && !refused(err) {\n		return err\n	}\n	p.out.Done, p.stopped = true, true", "	if err != nil {\n		return err\n	}\n	p.out.Done, p.stopped = true, true", retains, "Overtaken"},
 	{"carry: results beside the journal", "shared/recovery/carry.go", `		if op.ResultRef != nil {`, `		if false {`, recovers, "CarriedResults"},
 	{"verify: looks once", "shared/retention/verify.go", `const looks = 3`, `const looks = 1`, retains, "VerifyWhile"},
+	{"purge: shut until the keys are forgotten", "shared/retention/purge.go", `store.N(now + (p.s.Sealer.MaxAge() + store.Window).Milliseconds())`, `store.N(now)`, retains, "PurgeStays"},
+	{"hold: since its token was made", "shared/retention/hold.go", `ValidatedAt: since, Writes`, `ValidatedAt: meta.Date, Writes`, retains, "HoldOnASubject"},
 	{"verify: the same in every look", "shared/retention/verify.go", `return f == g })`, `return f.Kind == g.Kind && f.Key == g.Key })`, retains, "VerifyOvertaken"},
 	{"verify: an object that went too", "shared/retention/verify.go", `if there { //`, `if there || true { //`, retains, "VerifyWhile"},
 	{"verify: a row that went too", "shared/retention/verify.go", `if row == nil {`, `if row == nil && false {`, retains, "VerifyWhile"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
@@ -38,11 +39,18 @@ func (s *Service) Hold(ctx context.Context, r *api.HoldRequest) (*api.HoldReply,
 		}
 		return s.holdsReply(ctx, &r.Common, r.Selector, replayed)
 	}
+	// From before the subject's token is made: one of a key that a purge has taken
+	// since would be a hold that nobody can end. The purge leaves the tenant closed
+	// for longer than such a write may be on its way.
+	since, err := s.now(ctx, journal.ClosingKey(r.Tenant))
+	if err != nil {
+		return nil, err
+	}
 	k, err := s.holdset(ctx, r.Tenant, r.Selector)
 	if err != nil {
 		return nil, err
 	}
-	replayed, err := s.holdSet(ctx, r, k)
+	replayed, err := s.holdSet(ctx, r, k, time.UnixMilli(since))
 	if err != nil {
 		return nil, err
 	}
@@ -187,8 +195,9 @@ func decodeActor(text string) *api.Actor {
 	return &a
 }
 
-// holdSet adds a hold to those of a thread or subject.
-func (s *Service) holdSet(ctx context.Context, r *api.HoldRequest, k store.Key) (replayed bool, err error) {
+// holdSet adds a hold to those of a thread or subject; since is when it was asked
+// for.
+func (s *Service) holdSet(ctx context.Context, r *api.HoldRequest, k store.Key, since time.Time) (replayed bool, err error) {
 	ref := execution.Ref{Tenant: r.Tenant}
 	for try := 0; try < retries; try++ {
 		it, meta, err := s.Table.Get(ctx, store.Get{Key: k, Consistent: true})
@@ -207,7 +216,7 @@ func (s *Service) holdSet(ctx context.Context, r *api.HoldRequest, k store.Key) 
 			same = store.Eq(journal.HeadHolds, store.SS(holds...))
 		}
 		// As for one execution; a tenant that is being purged takes no new holds.
-		err = s.transact(ctx, ref, store.Transact{ValidatedAt: meta.Date, Writes: []store.Write{
+		err = s.transact(ctx, ref, store.Transact{ValidatedAt: since, Writes: []store.Write{
 			{Update: &store.Update{Key: k, Cond: same, Actions: []store.Action{store.AddToSet{Attr: journal.HeadHolds, Values: []string{r.Hold}},
 				store.Set{Attr: holdEach + r.Hold, Value: store.Value{Kind: store.KindM, M: describe(r, meta.Date.UnixMilli())}}}}},
 			{Check: &store.Check{Key: journal.ClosingKey(r.Tenant), Cond: store.NotThere()}},

@@ -407,6 +407,27 @@ func (h *hooked) before() {
 	}
 }
 
+// TestHoldOnASubjectIsWrittenInTimeOrNot: the token that a hold stands under was
+// made from a key that may be gone by the time the hold is written; a write that
+// comes more than five minutes after it was begun is refused.
+func TestHoldOnASubjectIsWrittenInTimeOrNot(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.create("e", fields{"subjects": []string{"s"}})
+	refused := 0
+	beforeEachCall(t, base, "retention", `{"action":"hold","tenant":"bank","subject":"s","hold":"h","reason":"r"}`, func(w *world) { w.advance(6 * time.Minute) }, func(w *world, n int, _ []byte, err error) {
+		held := len(of(w.items(), "bank/holdset#")) > 0
+		if code := execution.CodeOf(lambdaError(err)); (code == "") != held || code != "" && !code.Retryable() {
+			t.Errorf("call %d: %q, and the hold is there: %v", n, code, held)
+		} else if code != "" {
+			refused++
+		}
+	})
+	if refused != 2 {
+		t.Errorf("%d calls came too late, want the read of the subject's holds and the write", refused)
+	}
+}
+
 // beforeEachCall makes a request once for each of the calls that it makes of table
 // and bucket, always in a copy of the world, and does something right before that
 // call; then sees the answer. It gives the number of calls.

@@ -26,6 +26,7 @@ const (
 	purgeWipe                // take stubs, receipts and what late writers left
 	purgeProve               // a pass that finds nothing: rows go one by one
 	purgeRest                // records of the tenant, bucket, keys, mark
+	purgeShut                // keys went: until no process has one of them any more
 )
 
 // Attributes of the closing mark.
@@ -33,7 +34,8 @@ const (
 	purgePhase   = "phase"
 	purgeCursor  = "cursor"
 	purgeStarted = "started_at"
-	purgeUntil   = "until" // of purgeWait, ms
+	purgeUntil   = "until" // of purgeWait and purgeShut, ms
+	purgeShred   = "shredded"
 	purgeCount   = "executions"
 )
 
@@ -49,7 +51,9 @@ func (s *Service) quiet() int64 {
 // retry_after_ms says when it can go on. done: a pass over the tenant's whole
 // registry, its own records and its prefix of the bucket, all versions, found
 // nothing. Held executions stay and are listed; then it is never done. With
-// shred the tenant's wrapped keys go at the end.
+// shred the tenant's wrapped keys go at the end, and the tenant stays closed for
+// another while: a process that still has one of them unwrapped would seal under
+// it what nobody can open any more (seal.Sealer.Shred).
 //
 // It needs no key, may be killed at any call and run by several at once.
 func (s *Service) PurgeTenant(ctx context.Context, r *api.PurgeTenantRequest) (*api.PurgeTenantReply, error) {
@@ -64,11 +68,13 @@ func (s *Service) PurgeTenant(ctx context.Context, r *api.PurgeTenantRequest) (*
 		case purgeClose:
 			err = p.pass(ctx, p.closeRow, p.closed)
 		case purgeWait:
-			err = p.wait(ctx)
+			err = p.wait(ctx, func(ctx context.Context) error { return p.move(ctx, purgeWipe) })
 		case purgeWipe:
 			err = p.pass(ctx, p.wipeRow, func(ctx context.Context) error { return p.move(ctx, purgeProve) })
 		case purgeProve:
 			err = p.pass(ctx, p.proveRow, func(ctx context.Context) error { return p.move(ctx, purgeRest) })
+		case purgeShut:
+			err = p.wait(ctx, p.rest)
 		default:
 			err = p.rest(ctx)
 		}
@@ -253,12 +259,13 @@ func (p *purge) listHeld(ctx context.Context, heads []*journal.Head) error {
 	return nil
 }
 
-func (p *purge) wait(ctx context.Context) error {
+// wait goes on once the time has come that the mark names.
+func (p *purge) wait(ctx context.Context, on func(context.Context) error) error {
 	if left := p.mark.Int(purgeUntil) - p.now; left > 0 {
 		p.out.RetryAfterMS, p.stopped = left, true
 		return nil
 	}
-	return p.move(ctx, purgeWipe)
+	return on(ctx)
 }
 
 // wipeRow empties a partition: nobody writes to it any more, so nothing in it
@@ -337,18 +344,16 @@ func (p *purge) rest(ctx context.Context) error {
 	if err := p.s.objects(ctx, p.ref(), string(p.r.Tenant)+"/"); err != nil {
 		return err
 	}
-	if p.r.Shred {
-		if err := p.s.Sealer.Shred(ctx, string(p.r.Tenant)); err != nil {
-			return err
-		}
-	}
 	now, err := p.s.now(ctx, p.key())
 	if err != nil {
 		return err
 	}
+	if p.r.Shred && p.mark.Int(purgePhase) != purgeShut {
+		return p.shred(ctx)
+	}
 	k := store.Key{PK: PurgedPartition, SK: string(p.r.Tenant) + "#" + fmt.Sprintf("%015d", p.mark.Int(purgeStarted))}
 	receipt := store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), "tenant": store.S(string(p.r.Tenant)), purgeStarted: p.mark[purgeStarted], "done_at": store.N(now),
-		purgeCount: p.mark[purgeCount], "shredded": store.Bool(p.r.Shred), receiptBackups: store.N(now + p.s.backupDays()*day),
+		purgeCount: p.mark[purgeCount], purgeShred: store.Bool(p.mark[purgeShred].Bool), receiptBackups: store.N(now + p.s.backupDays()*day),
 		"proof": store.S("a pass over the registry, the tenant's records and all versions below its prefix found nothing")}
 	if p.r.Actor != nil {
 		receipt[receiptActor] = store.S(encodeActor(p.r.Actor))
@@ -368,6 +373,21 @@ func (p *purge) rest(ctx context.Context) error {
 	}
 	p.out.Done, p.stopped = true, true
 	return nil
+}
+
+// shred deletes the keys; the wait counts from then: what a process sealed under a
+// key that it had fetched before lands within the validation window or never.
+//
+// A crash in between: the keys are gone, and the repeat begins the wait.
+func (p *purge) shred(ctx context.Context) error {
+	if err := p.s.Sealer.Shred(ctx, string(p.r.Tenant)); err != nil {
+		return err
+	}
+	now, err := p.s.now(ctx, p.key())
+	if err != nil {
+		return err
+	}
+	return p.move(ctx, purgeShut, store.Set{Attr: purgeUntil, Value: store.N(now + (p.s.Sealer.MaxAge() + store.Window).Milliseconds())}, store.Set{Attr: purgeShred, Value: store.Bool(true)})
 }
 
 // keep also writes the purge down in the bucket, for a restore of the table from

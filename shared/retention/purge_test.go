@@ -155,6 +155,42 @@ func TestPurgeOfNothing(t *testing.T) {
 	}
 }
 
+// TestPurgeStaysShutAfterShredding: a process that unwrapped the tenant's key
+// right before it was shredded must not seal anything under it: whatever it
+// creates afterwards, everybody can read.
+func TestPurgeStaysShutAfterShredding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("e", nil)
+	hot := w.process(w.engine.Table(memory.Main)).Functions()["checkpoint"]
+	tries := 0
+	for n := range 1000 {
+		reply := w.ok("retention", "purge_tenant", fields{"shred": true, "limit": 1})
+		if ms, ok := reply["retry_after_ms"].(float64); ok {
+			w.advance(min(time.Duration(ms)*time.Millisecond, 5*time.Minute))
+		}
+		// Its key is asked for again whenever its time is over, also of a tenant that is
+		// being purged: a subject's token needs it.
+		tries++
+		_, err := hot(t.Context(), []byte(fmt.Sprintf(`{"action":"create","tenant":"bank","execution":"again-%d","workflow":"wf","subjects":["s"],"state":{"n":1}}`, n)))
+		if code := execution.CodeOf(lambdaError(err)); err != nil && code != execution.Deleted {
+			t.Fatalf("create: %v", err)
+		}
+		if err != nil {
+			if reply["done"] == true {
+				t.Fatal("done, and the tenant is closed")
+			}
+			continue
+		}
+		w.restart()
+		if c := w.getCode(fmt.Sprint("again-", n)); c != "" {
+			t.Errorf("what the hot process made after %d tries answers %q", tries, c)
+		}
+		return
+	}
+	t.Error("the purge does not end")
+}
+
 func TestPurgeStopsAtHolds(t *testing.T) {
 	t.Parallel()
 	for name, sel := range map[string]fields{"execution": {"execution": "live"}, "thread": {"thread": "T"}} {
