@@ -70,7 +70,7 @@ func command(p plan) string {
 	return out
 }
 
-var faultNames = []string{"throttle", "crash_before", "crash_after", "kill_before", "kill_after", "lost", "freeze", "landed", "late", "page_1", "stale", "unprocessed", "key", "deaf", "unheard"}
+var faultNames = []string{"throttle", "crash_before", "crash_after", "kill_before", "kill_after", "lost", "freeze", "landed", "late", "page_1", "stale", "unprocessed", "key", "deaf", "unheard", "double"}
 
 // TestSeed tells one run as a story.
 func TestSeed(t *testing.T) {

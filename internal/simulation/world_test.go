@@ -39,8 +39,8 @@ type plan struct {
 // planOf is a seed's own plan.
 func planOf(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Executions: 1 + r.IntN(8), Faults: -1, Intensity: []int{0, 20, 60, 110, 180}[r.IntN(5)]}
-	p.Steps = p.Executions * (50 + r.IntN(150))
+	p := plan{Seed: seed, Executions: 1 + r.IntN(8), Faults: -1, Intensity: []int{0, 20, 40, 60, 80, 110, 140, 180}[r.IntN(8)]}
+	p.Steps = p.Executions * (40 + r.IntN(120))
 	return p
 }
 
@@ -301,8 +301,22 @@ func (w *world) unheard(a *actor) bool {
 	return true
 }
 
+// doubled decides whether a request comes twice, in two processes, in any order and
+// at the same time, with nobody who hears the second answer.
+func (w *world) doubled(a *actor) bool {
+	if w.healing || w.Without["double"] || w.Faults >= 0 && w.faults >= w.Faults || a.rng.IntN(1000) >= w.Intensity/4 {
+		return false
+	}
+	w.faults++
+	w.tally["fault double"]++
+	return true
+}
+
 // retry repeats a request whose outcome is not known.
 func retry[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Services) (R, error)) (r R, err error) {
+	if a.w.doubled(a) {
+		a.w.spawn("double", func(b *actor) { _, _ = call(b, what, f) }).execution = a.execution
+	}
 	for range 5 {
 		if r, err = call(a, what, f); err == nil || !execution.CodeOf(err).Retryable() || execution.CodeOf(err) == execution.LeaseHeld {
 			return r, err
