@@ -273,7 +273,7 @@ func call[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Se
 		return r, execution.Errorf(execution.Unavailable, "the function died")
 	}
 	verb, _, _ := strings.Cut(what, " ")
-	if err == nil && w.unheard(a) {
+	if err == nil && w.befalls(a, "unheard", w.Intensity/2) {
 		w.note("%s %s: done, and nobody heard of it", a.name, what)
 		return r, execution.Errorf(execution.Unavailable, "the answer was lost")
 	}
@@ -290,31 +290,22 @@ func call[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Se
 	return r, err
 }
 
-// unheard decides whether the answer of a function is lost on its way. The function
-// takes it for given.
-func (w *world) unheard(a *actor) bool {
-	if w.healing || w.Without["unheard"] || w.Faults >= 0 && w.faults >= w.Faults || a.rng.IntN(1000) >= w.Intensity/2 {
+// befalls decides, rate times in a thousand, whether a fault befalls an actor's call
+// as a whole: "unheard": what the function answers is lost on its way, and the
+// function takes it for given; "double": the request comes twice, in two processes,
+// in any order and at the same time, and nobody hears the second answer.
+func (w *world) befalls(a *actor, fault string, rate int) bool {
+	if w.healing || w.Without[fault] || w.Faults >= 0 && w.faults >= w.Faults || a.rng.IntN(1000) >= rate {
 		return false
 	}
 	w.faults++
-	w.tally["fault unheard"]++
-	return true
-}
-
-// doubled decides whether a request comes twice, in two processes, in any order and
-// at the same time, with nobody who hears the second answer.
-func (w *world) doubled(a *actor) bool {
-	if w.healing || w.Without["double"] || w.Faults >= 0 && w.faults >= w.Faults || a.rng.IntN(1000) >= w.Intensity/4 {
-		return false
-	}
-	w.faults++
-	w.tally["fault double"]++
+	w.tally["fault "+fault]++
 	return true
 }
 
 // retry repeats a request whose outcome is not known.
 func retry[R any](a *actor, what string, f func(ctx context.Context, s *wiring.Services) (R, error)) (r R, err error) {
-	if a.w.doubled(a) {
+	if a.w.befalls(a, "double", a.w.Intensity/4) {
 		a.w.spawn("double", func(b *actor) { _, _ = call(b, what, f) }).execution = a.execution
 	}
 	for range 5 {
