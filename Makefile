@@ -93,8 +93,8 @@ mutate: ## take each guarding condition away: a test must notice (MUTATE='-only 
 	go run ./internal/mutate $(MUTATE)
 
 .PHONY: smoke
-smoke: ## a few seconds of each fuzz target and a sixteenth of the mutants, another one after each commit
-	scripts/fuzz.sh 3s
+smoke: ## a few thousand inputs of each fuzz target and a sixteenth of the mutants, another one after each commit
+	scripts/fuzz.sh 4000x
 	go run ./internal/mutate -every 16 -first $$(( $$(git rev-list --count HEAD) % 16 ))
 
 .PHONY: soak
