@@ -144,7 +144,7 @@ var mutants = []mutant{
 	{"verify: looks once", "shared/retention/verify.go", `const looks = 3`, `const looks = 1`, retains, "VerifyWhile"},
 	{"purge: shut until the keys are forgotten", "shared/retention/purge.go", `store.N(now + (p.s.Sealer.MaxAge() + store.Window).Milliseconds())`, `store.N(now)`, retains, "PurgeStays"},
 	{"hold: since its token was made", "shared/retention/hold.go", `ValidatedAt: since, Writes`, `ValidatedAt: meta.Date, Writes`, retains, "HoldOnASubject"},
-	{"verify: the same in every look", "shared/retention/verify.go", `return f == g })`, `return f.Kind == g.Kind && f.Key == g.Key })`, retains, "VerifyOvertaken"},
+	{"verify: the same in every look", "shared/retention/verify.go", `return !slices.Contains(c.found, f)`, `return !slices.ContainsFunc(c.found, func(g api.VerifyFinding) bool { return f.Kind == g.Kind && f.Key == g.Key })`, retains, "VerifyOvertaken"},
 	{"verify: an object that went too", "shared/retention/verify.go", `if there { //`, `if there || true { //`, retains, "VerifyWhile"},
 	{"verify: a row that went too", "shared/retention/verify.go", `if row == nil {`, `if row == nil && false {`, retains, "VerifyWhile"},
 	{"verify: a row that goes last", "shared/retention/verify.go", `if mark.Int(purgePhase) < purgeWipe {`, `if mark == nil || mark != nil {`, retains, "VerifyWhile"},

@@ -344,12 +344,12 @@ func (p *purge) rest(ctx context.Context) error {
 	if err := p.s.objects(ctx, p.ref(), string(p.r.Tenant)+"/"); err != nil {
 		return err
 	}
+	if p.r.Shred && p.mark.Int(purgePhase) != purgeShut {
+		return p.shred(ctx)
+	}
 	now, err := p.s.now(ctx, p.key())
 	if err != nil {
 		return err
-	}
-	if p.r.Shred && p.mark.Int(purgePhase) != purgeShut {
-		return p.shred(ctx)
 	}
 	k := store.Key{PK: PurgedPartition, SK: string(p.r.Tenant) + "#" + fmt.Sprintf("%015d", p.mark.Int(purgeStarted))}
 	receipt := store.Item{store.AttrPK: store.S(k.PK), store.AttrSK: store.S(k.SK), "tenant": store.S(string(p.r.Tenant)), purgeStarted: p.mark[purgeStarted], "done_at": store.N(now),

@@ -188,7 +188,7 @@ func (c *checker) check(ctx context.Context) error {
 		}
 		if look > 0 {
 			now.found = slices.DeleteFunc(now.found, func(f api.VerifyFinding) bool {
-				return !slices.ContainsFunc(c.found, func(g api.VerifyFinding) bool { return f == g })
+				return !slices.Contains(c.found, f)
 			})
 		}
 		if c.found = now.found; len(c.found) == 0 {
