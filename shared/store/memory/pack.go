@@ -52,8 +52,12 @@ func packValue(b []byte, v store.Value) []byte {
 		}
 		return append(b, 0)
 	case store.KindSS, store.KindNS, store.KindBS:
-		b = binary.AppendUvarint(b, uint64(len(v.SS)))
-		for _, s := range v.SS {
+		set := v.SS
+		if !slices.IsSorted(set) { // a set has no order
+			set = slices.Sorted(slices.Values(set))
+		}
+		b = binary.AppendUvarint(b, uint64(len(set)))
+		for _, s := range set {
 			b = packText(b, s)
 		}
 	case store.KindL:

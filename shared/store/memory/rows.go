@@ -118,6 +118,9 @@ func (r *row) place(x store.Index) (place, bool) {
 	if r == nil || !r.heads {
 		return place{}, false
 	}
+	if r.shared != nil {
+		return indexAt(x, r.shared[x.PK], r.shared[x.SK], r.key)
+	}
 	return indexAt(x, attribute(r.packed, x.PK), attribute(r.packed, x.SK), r.key)
 }
 

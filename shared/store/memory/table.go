@@ -190,6 +190,9 @@ func (t *Table) result(c *call, w store.Write, p *part) error {
 			return c.fail(store.TooLarge, "ItemSize")
 		}
 		p.is = t.newRow(is)
+		if p.is.share { // nobody else has it
+			p.is.shared = is
+		}
 	case w.Check != nil:
 		p.is = p.was
 	}

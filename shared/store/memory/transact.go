@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"time"
 
@@ -260,117 +259,72 @@ func (t *Table) scriptedRefusal(codes []*string, writes []store.Write) error {
 
 // digest identifies what a transaction contains.
 func digest(writes []store.Write) uint64 {
-	h := new(maphash.Hash)
-	h.SetSeed(digestSeed)
+	buf := packing.Get().(*[]byte)
+	defer packing.Put(buf)
+	b := (*buf)[:0]
 	for _, w := range writes {
 		switch {
 		case w.Put != nil:
-			text(h, "put")
-			hashCond(h, w.Put.Cond)
-			hashItem(h, w.Put.Item)
+			b = packMap(packCond(packText(b, "put"), w.Put.Cond), w.Put.Item)
 		case w.Update != nil:
-			text(h, "update", w.Update.Key.PK, w.Update.Key.SK)
-			hashCond(h, w.Update.Cond)
+			b = packCond(packKey(packText(b, "update"), w.Update.Key), w.Update.Cond)
 			for _, a := range w.Update.Actions {
-				hashAction(h, a)
+				b = packAction(b, a)
 			}
 		case w.Delete != nil:
-			text(h, "delete", w.Delete.Key.PK, w.Delete.Key.SK)
-			hashCond(h, w.Delete.Cond)
+			b = packCond(packKey(packText(b, "delete"), w.Delete.Key), w.Delete.Cond)
 		case w.Check != nil:
-			text(h, "check", w.Check.Key.PK, w.Check.Key.SK)
-			hashCond(h, w.Check.Cond)
+			b = packCond(packKey(packText(b, "check"), w.Check.Key), w.Check.Cond)
 		}
 	}
-	return h.Sum64()
-}
-
-func hashAction(h *maphash.Hash, a store.Action) {
-	switch a := a.(type) {
-	case store.Set:
-		text(h, "set", a.Attr)
-		hashValue(h, a.Value)
-	case store.Remove:
-		text(h, "remove", a.Attr)
-	case store.Add:
-		text(h, "add", a.Attr)
-		count(h, int(a.N))
-	case store.AddToSet:
-		text(h, "add to set", a.Attr)
-		hashValue(h, store.SS(a.Values...))
-	case store.RemoveFromSet:
-		text(h, "remove from set", a.Attr)
-		hashValue(h, store.SS(a.Values...))
-	}
-}
-
-func hashCond(h *maphash.Hash, c store.Cond) {
-	switch c := c.(type) {
-	case store.Compare:
-		text(h, c.Attr, string(c.Op))
-		hashValue(h, c.Value)
-	case store.Present:
-		text(h, "present", c.Attr)
-	case store.Absent:
-		text(h, "absent", c.Attr)
-	case store.Contains:
-		text(h, "contains", c.Attr, c.Value)
-	case store.Not:
-		text(h, "not")
-		hashCond(h, c.Cond)
-	case store.All:
-		text(h, "all")
-		hashConds(h, c)
-	case store.Any:
-		text(h, "any")
-		hashConds(h, c)
-	}
-}
-
-func hashConds(h *maphash.Hash, parts []store.Cond) {
-	count(h, len(parts))
-	for _, p := range parts {
-		hashCond(h, p)
-	}
+	*buf = b
+	return maphash.Bytes(digestSeed, b)
 }
 
 var digestSeed = maphash.MakeSeed()
 
-// text hashes strings so that their boundaries count.
-func text(h *maphash.Hash, parts ...string) {
+func packKey(b []byte, k store.Key) []byte { return packText(packText(b, k.PK), k.SK) }
+
+func packAction(b []byte, a store.Action) []byte {
+	switch a := a.(type) {
+	case store.Set:
+		return packValue(packText(packText(b, "set"), a.Attr), a.Value)
+	case store.Remove:
+		return packText(packText(b, "remove"), a.Attr)
+	case store.Add:
+		return binary.AppendVarint(packText(packText(b, "add"), a.Attr), a.N)
+	case store.AddToSet:
+		return packValue(packText(packText(b, "add to set"), a.Attr), store.SS(a.Values...))
+	case store.RemoveFromSet:
+		return packValue(packText(packText(b, "remove from set"), a.Attr), store.SS(a.Values...))
+	}
+	return b
+}
+
+func packCond(b []byte, c store.Cond) []byte {
+	switch c := c.(type) {
+	case store.Compare:
+		return packValue(packText(packText(packText(b, "compare"), c.Attr), string(c.Op)), c.Value)
+	case store.Present:
+		return packText(packText(b, "present"), c.Attr)
+	case store.Absent:
+		return packText(packText(b, "absent"), c.Attr)
+	case store.Contains:
+		return packText(packText(packText(b, "contains"), c.Attr), c.Value)
+	case store.Not:
+		return packCond(packText(b, "not"), c.Cond)
+	case store.All:
+		return packConds(packText(b, "all"), c)
+	case store.Any:
+		return packConds(packText(b, "any"), c)
+	}
+	return b
+}
+
+func packConds(b []byte, parts []store.Cond) []byte {
+	b = binary.AppendUvarint(b, uint64(len(parts)))
 	for _, p := range parts {
-		count(h, len(p))
-		h.WriteString(p)
+		b = packCond(b, p)
 	}
-}
-
-func count(h *maphash.Hash, n int) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n))
-	h.Write(b[:])
-}
-
-func hashItem(h *maphash.Hash, it map[string]store.Value) {
-	count(h, len(it))
-	for _, name := range slices.Sorted(maps.Keys(it)) {
-		text(h, name)
-		hashValue(h, it[name])
-	}
-}
-
-func hashValue(h *maphash.Hash, v store.Value) {
-	h.WriteByte(byte(v.Kind))
-	if v.Bool {
-		h.WriteByte(1)
-	}
-	count(h, len(v.SS))
-	count(h, len(v.L))
-	text(h, v.S)
-	count(h, len(v.B))
-	h.Write(v.B)
-	text(h, slices.Sorted(slices.Values(v.SS))...)
-	for _, e := range v.L {
-		hashValue(h, e)
-	}
-	hashItem(h, v.M)
+	return b
 }
