@@ -71,9 +71,10 @@
 //	field     plain
 //
 // where a field is its length as an unsigned varint and then its bytes, so no two
-// places have one encoding. The content is compressed only when that makes it
-// shorter; the frame names its exact length, without zstd's checksum. Format 1
-// stays readable for ever (testdata/*.golden); a change needs a new number.
+// places have one encoding. The content is compressed only when it is longer
+// than 256 bytes and that makes it shorter; the frame names its exact length,
+// without zstd's checksum. Format 1 stays readable for ever (testdata/*.golden); a
+// change needs a new number.
 //
 // # Why no nonce is used twice under one key
 //

@@ -30,6 +30,7 @@ const (
 	MaxPlain = 64 << 20
 
 	maxGeneration = 1<<48 - 1 // six bytes in the header
+	tinyBody      = 256       // up to it compression wins fewer bytes than it is worth: items are billed by the kilobyte
 	smallBody     = 64 << 10  // above, speed counts for more than a few per cent of size
 	maxScratch    = 4 << 20   // larger buffers are not kept
 )
@@ -123,18 +124,20 @@ func putScratch(buf *[]byte, used []byte) {
 	}
 }
 
-// sealWith compresses and seals under one key.
+// sealWith compresses, if that is worth it, and seals under one key.
 func sealWith(key *[keySize]byte, generation int64, salt []byte, p Place, plain []byte) ([]byte, error) {
-	enc := smallEncoder
-	if len(plain) > smallBody {
-		enc = largeEncoder
-	}
-	buf := scratch.Get().(*[]byte)
-	frame := enc().EncodeAll(plain, (*buf)[:0])
-	defer func() { putScratch(buf, frame) }()
 	h, content := header{generation: generation}, plain
-	if len(frame) < len(plain) {
-		h.flags, content = flagZstd, frame
+	if len(plain) > tinyBody {
+		enc := smallEncoder
+		if len(plain) > smallBody {
+			enc = largeEncoder
+		}
+		buf := scratch.Get().(*[]byte)
+		frame := enc().EncodeAll(plain, (*buf)[:0])
+		defer func() { putScratch(buf, frame) }()
+		if len(frame) < len(plain) {
+			h.flags, content = flagZstd, frame
+		}
 	}
 	out := make([]byte, headerSize, Overhead+len(content))
 	h.put(out)

@@ -30,6 +30,7 @@ func TestRoundTrip(t *testing.T) {
 	for name, plain := range map[string][]byte{
 		"empty": nil, "one byte": {0}, "short": []byte(`{"a":1}`), "text": text(1000), "64 KB": text(64 << 10),
 		"more": text(64<<10 + 1), "1 MB": text(1 << 20), "zeros": make([]byte, 1<<20), "zstd magic": []byte("\x28\xb5\x2f\xfd"),
+		"tiny": text(256), "just larger": text(257),
 		"incompressible": func() []byte { h := sha256.Sum256(nil); return h[:] }(),
 	} {
 		before := bytes.Clone(plain)
@@ -42,6 +43,9 @@ func TestRoundTrip(t *testing.T) {
 		}
 		if len(plain) >= 1000 && len(sealed) > len(plain)/2 {
 			t.Errorf("%s: not compressed: %d bytes became %d", name, len(plain), len(sealed))
+		}
+		if compressed := sealed[1] == 1; compressed != (len(plain) > 256) {
+			t.Errorf("%s: %d bytes, compressed %v", name, len(plain), compressed)
 		}
 		if len(plain) > 8 && bytes.Contains(sealed, plain[:8]) {
 			t.Errorf("%s: plain text in sealed bytes", name)
@@ -160,7 +164,7 @@ func TestEveryBitAndLength(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	s := b.sealer()
-	for name, plain := range map[string]string{"plain": "body", "compressed": strings.Repeat("body ", 50)} {
+	for name, plain := range map[string]string{"plain": "body", "compressed": strings.Repeat("body ", 100)} {
 		sealed := b.seal(s, place(), plain)
 		for i := range 8 * len(sealed) {
 			bad := bytes.Clone(sealed)
@@ -356,7 +360,7 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s: header %x, was %x", name, sealed[:28], oldSealed[:28])
 		}
 		gen := binary.BigEndian.Uint64(append([]byte{0, 0}, sealed[2:8]...))
-		if wantFlag := len(plain) > 100; sealed[0] != 1 || (sealed[1] == 1) != wantFlag || gen != day0 || hex.EncodeToString(sealed[8:10]) == "0000" {
+		if wantFlag := len(plain) > 256; sealed[0] != 1 || (sealed[1] == 1) != wantFlag || gen != day0 || hex.EncodeToString(sealed[8:10]) == "0000" {
 			t.Errorf("%s: layout of %x", name, sealed[:28])
 		}
 	}
@@ -366,7 +370,7 @@ func FuzzOpen(f *testing.F) {
 	b := newBench(f)
 	s := b.sealer()
 	good := b.seal(s, place(), "body")
-	zipped := b.seal(s, place(), strings.Repeat("body ", 50))
+	zipped := b.seal(s, place(), strings.Repeat("body ", 100))
 	f.Add(good, "12", []byte("prev"))
 	f.Add(zipped, "12", []byte("prev"))
 	f.Add([]byte{}, "", []byte{})
