@@ -42,12 +42,10 @@ func (s *Service) Create(ctx context.Context, r *api.CreateRequest) (*api.Create
 		}
 		in.Execution = derive("create", string(r.Tenant), r.RequestID)
 	}
-	if err := s.defaults(ctx, r.Tenant, &in); err != nil {
+	if err := s.defaults(ctx, r.Tenant, c.Created); err != nil {
 		return nil, err
 	}
-	if in.LabelTokens, in.SubjectTokens, err = s.tokens(ctx, r.Tenant, r.Labels, r.Subjects); err != nil {
-		return nil, err
-	}
+	in.Prepare = s.prepare(ctx)
 	h, replayed, err := s.Journal.Create(ctx, in)
 	if err != nil {
 		return nil, err
@@ -77,8 +75,7 @@ func (s *Service) created(h *journal.Handle, replayed bool) *api.CreateReply {
 }
 
 // defaults fills in what the workflow declares for its executions.
-func (s *Service) defaults(ctx context.Context, t execution.TenantID, in *journal.Creation) error {
-	c := in.Change.Created
+func (s *Service) defaults(ctx context.Context, t execution.TenantID, c *execution.Creation) error {
 	w, err := s.Catalog.Workflow(ctx, t, c.Workflow)
 	if err != nil {
 		return err
@@ -91,15 +88,25 @@ func (s *Service) defaults(ctx context.Context, t execution.TenantID, in *journa
 			c.Schema = execution.Schema(*w.Schema)
 		}
 	}
-	if c.Policy == "" || s.Lifetime == nil {
-		return nil
-	}
-	in.Prepare = func(ref execution.Ref, now int64) error {
-		_, retain, err := s.Lifetime(ctx, &execution.State{Ref: ref, Status: execution.StatusCreated, Policy: c.Policy, CreatedAt: now, TipAt: now})
-		in.RetainAt = retain
+	return nil
+}
+
+// prepare makes what belongs to the moment of a creation: when retention looks at
+// it first, and the tokens by which it is found. Tokens that were made before the
+// time that the write is held to could be of a key that a purge has shredded since:
+// nobody would find the execution by them.
+func (s *Service) prepare(ctx context.Context) func(*journal.Creation, execution.Ref, int64) error {
+	return func(in *journal.Creation, ref execution.Ref, now int64) (err error) {
+		c := in.Change
+		if c.Created.Policy != "" {
+			_, in.RetainAt, err = s.lifetime(ctx, &execution.State{Ref: ref, Status: execution.StatusCreated, Policy: c.Created.Policy, CreatedAt: now, TipAt: now})
+			if err != nil {
+				return err
+			}
+		}
+		in.LabelTokens, in.SubjectTokens, err = s.tokens(ctx, ref.Tenant, c.Labels, c.Subjects)
 		return err
 	}
-	return nil
 }
 
 func limits(b map[string]api.BudgetLimit) (map[string]string, error) {

@@ -51,14 +51,15 @@ func (s *Service) Fork(ctx context.Context, r *api.ForkRequest) (*api.ForkReply,
 		Created: &execution.Creation{Thread: p.Thread, Workflow: p.Workflow, Schema: p.Schema, Input: p.Input, Policy: p.Policy, Budgets: remaining(p.Budgets),
 			ForkedFrom: &execution.ForkPoint{Execution: p.Execution, Generation: p.Generation, Version: p.Version}}}
 	in := journal.Creation{Tenant: r.Tenant, Execution: r.NewExecution, Change: c}
-	in.Prepare = func(ref execution.Ref, _ int64) error {
+	prepare := s.prepare(ctx)
+	in.Prepare = func(in *journal.Creation, ref execution.Ref, now int64) error {
+		if err := prepare(in, ref, now); err != nil {
+			return err
+		}
 		// A fork has copies of its own: artifacts belong to one execution. A crash
 		// here leaves staged copies for the orphan sweep.
 		c.Artifacts, err = s.Artifacts.CopyAll(ctx, p.Ref, ref, p.Artifacts)
 		return err
-	}
-	if in.LabelTokens, in.SubjectTokens, err = s.tokens(ctx, r.Tenant, p.Labels, p.Subjects); err != nil {
-		return nil, err
 	}
 	child, replayed, err := s.Journal.Create(ctx, in)
 	if err != nil {

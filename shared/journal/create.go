@@ -35,9 +35,10 @@ type Creation struct {
 	Refused func(i int, old store.Item) error
 	// RetainAt is when retention looks at it first, in milliseconds; 0: never.
 	RetainAt int64
-	// Prepare, when set, is called with the generation that was chosen and may
-	// adjust Change and With.
-	Prepare func(ref execution.Ref, now int64) error
+	// Prepare, when set, is called with the generation that was chosen, after the
+	// time that the write is held to was read, and may adjust anything of the
+	// creation; perhaps more than once.
+	Prepare func(c *Creation, ref execution.Ref, now int64) error
 }
 
 // Create writes head, first entry, registry row and selector rows in one
@@ -54,7 +55,7 @@ func (j *Journal) Create(ctx context.Context, c Creation) (h *Handle, replayed b
 		}
 		now := j.NowOf(clock)
 		if c.Prepare != nil {
-			if err := c.Prepare(ref, now); err != nil {
+			if err := c.Prepare(&c, ref, now); err != nil {
 				return nil, false, err
 			}
 		}

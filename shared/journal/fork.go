@@ -66,7 +66,7 @@ func (j *Journal) carried(ctx context.Context, h *Handle, f *Fork) ([]store.Writ
 	}
 	now := j.NowOf(clock)
 	if f.Prepare != nil {
-		if err := f.Prepare(ref, now); err != nil {
+		if err := f.Prepare(&f.Creation, ref, now); err != nil {
 			return nil, err
 		}
 	}

@@ -118,9 +118,9 @@ func (s *Service) heir(ctx context.Context, h *journal.Handle, r *api.ForkReques
 		Permissions: tip.Permissions, Task: from.Task, Created: created}
 	f := &journal.Fork{Open: open, Slots: slots, Closed: ledger.SlotMoved,
 		Creation: journal.Creation{Tenant: r.Tenant, Execution: r.NewExecution, Change: change, LabelTokens: h.Head.LabelTokens, SubjectTokens: h.Head.SubjectTokens}}
-	f.Prepare = func(ref execution.Ref, now int64) (err error) {
+	f.Prepare = func(c *journal.Creation, ref execution.Ref, now int64) (err error) {
 		if s.Lifetime != nil {
-			_, f.RetainAt, err = s.Lifetime(ctx, &execution.State{Ref: ref, Status: execution.StatusCreated, Policy: tip.Policy, CreatedAt: now, TipAt: now})
+			_, c.RetainAt, err = s.Lifetime(ctx, &execution.State{Ref: ref, Status: execution.StatusCreated, Policy: tip.Policy, CreatedAt: now, TipAt: now})
 			if err != nil {
 				return err
 			}

@@ -385,6 +385,35 @@ func TestHistoryRule(t *testing.T) {
 	}
 }
 
+// TestHistoryRuleWithoutAnEnd: however an execution comes into being under a policy
+// that was set long before, its history is bounded while it goes on.
+func TestHistoryRuleWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"history": fields{"keep": "versions", "n": 4}})
+	w.advance(2 * time.Hour)
+	w.settle() // the policy's own look at everything is over
+	claim := fields{"owner": "w", "lease_seconds": 86_400}
+	w.create("made", fields{"policy": "p", "claim": claim})
+	for _, how := range []string{"refuse", "carry"} {
+		w.create(how, fields{"policy": "p", "claim": claim})
+		w.ok("checkpoint", "fork", fields{"execution": how, "at_version": 1, "new_execution": "fork-" + how, "operations": how})
+		w.ok("recover", "claim", fields{"execution": "fork-" + how, "owner": "w", "lease_seconds": 86_400})
+	}
+	for _, e := range []string{"made", "fork-refuse", "fork-carry"} {
+		for i := range 12 {
+			w.apply(e, fields{"state": fields{"i": i}})
+		}
+	}
+	w.advance(26 * time.Hour)
+	w.settle()
+	for _, e := range []string{"made", "fork-refuse", "fork-carry"} {
+		if c := w.code("checkpoint", "get", fields{"execution": e, "version": 3}); c != execution.HistoryPruned {
+			t.Errorf("%s: version 3 of 13 answers %q under keep=4", e, c)
+		}
+	}
+}
+
 // TestHistoryRuleAfterRestore: kept versions may lie in the archive.
 func TestHistoryRuleAfterRestore(t *testing.T) {
 	t.Parallel()

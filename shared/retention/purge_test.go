@@ -191,6 +191,40 @@ func TestPurgeStaysShutAfterShredding(t *testing.T) {
 	t.Error("the purge does not end")
 }
 
+// TestCreateAcrossAShreddingPurge: wherever a creation stands still while its tenant
+// is purged and the keys are shredded, what it makes is read and found under the
+// keys that come after.
+func TestCreateAcrossAShreddingPurge(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.create("parent", nil)
+	made := 0
+	calls := beforeEachCall(t, base, "checkpoint", `{"action":"create","tenant":"bank","execution":"e","workflow":"wf","labels":{"k":"v"},"subjects":["s"],"state":{}}`, func(w *world) {
+		if _, err := w.purge(fields{"shred": true}); err != nil {
+			t.Error(err)
+		}
+	}, func(w *world, n int, _ []byte, err error) {
+		w.restart()
+		if c := w.getCode("e"); (c == "") != (err == nil) {
+			t.Errorf("call %d: create answers %v, get %q", n, err, c)
+		}
+		if err != nil {
+			return
+		}
+		made++
+		if l := w.ok("checkpoint", "list", fields{"label": fields{"k": "v"}})["executions"].([]any); len(l) != 1 {
+			t.Errorf("call %d: %d are found under the label", n, len(l))
+		}
+		w.ok("retention", "delete", fields{"subject": "s", "reason": "asked"})
+		if c := w.getCode("e"); c != execution.Deleted {
+			t.Errorf("call %d: deleted by its subject, and get answers %q", n, c)
+		}
+	})
+	if made == 0 || calls < 4 {
+		t.Errorf("%d calls, %d of the creations were made", calls, made)
+	}
+}
+
 func TestPurgeStopsAtHolds(t *testing.T) {
 	t.Parallel()
 	for name, sel := range map[string]fields{"execution": {"execution": "live"}, "thread": {"thread": "T"}} {
