@@ -126,6 +126,7 @@ var mutants = []mutant{
 	{"close a slot: that remembers a nonce", "shared/journal/slot.go", ", store.Absent{Attr: SlotStarted}, store.Absent{Attr: SlotNonce}}}\n", ", store.Absent{Attr: SlotStarted}}}\n", "./shared/journal", "FillOnly"},
 	{"create: an old deletion under way", "shared/journal/create.go", `meta.Date.UnixMilli() >= x && r.Str(ReceiptState) == ReceiptDeleted {`, `meta.Date.UnixMilli() >= x {`, "./shared/journal", "Create"},
 	{"create: what was deleted, once more", "shared/journal/create.go", `case again, !c.Reuse:`, `case again && false, !c.Reuse:`, "./shared/journal", "Create"},
+	{"delete: held descendants are lost", "shared/retention/delete.go", `if h.Marked(d.token) {`, `if true {`, retains, "HeldDescendants"},
 	{"create: retention never looks at it", "shared/checkpoint/create.go", `_, in.RetainAt, err = s.lifetime(`, `_, _, err = s.lifetime(`, retains, "HistoryRuleWithout"},
 	{"create: tokens of a key that is gone", "shared/journal/create.go", "\tfor round := 0; round < 3; round++ {\n\t\tclock", "\tif c.Prepare != nil {\n\t\tif err := c.Prepare(&c, ref, 1); err != nil {\n\t\t\treturn nil, false, err\n\t\t}\n\t\tc.Prepare = nil\n\t}\n\tfor round := 0; round < 3; round++ {\n\t\tclock", retains, "CreateAcross"},
 	{"read: an archive that came in between", "shared/journal/history.go", `if again := j.sinceArchived(ctx, now); again != nil {`, `if again := j.sinceArchived(ctx, now); again != nil && false {`, retains, ""},

@@ -284,11 +284,11 @@ func (s *Service) deleteMany(ctx context.Context, r *api.DeleteRequest, want why
 		w.after = p[0]
 	}
 	out := newDeleteReply()
-	many := &deletion{s: s, r: r, want: want, out: out, seen: map[execution.Ref]bool{}}
 	heads, more, err := w.next(ctx, api.ListLimit(r.Limit))
 	if err != nil {
 		return nil, err
 	}
+	many := &deletion{s: s, r: r, want: want, out: out, token: w.token, seen: map[execution.Ref]bool{}}
 	for _, h := range heads {
 		if err := many.family(ctx, h); err != nil {
 			return nil, err
@@ -303,11 +303,12 @@ func (s *Service) deleteMany(ctx context.Context, r *api.DeleteRequest, want why
 
 // deletion is one call over several executions.
 type deletion struct {
-	s    *Service
-	r    *api.DeleteRequest
-	want why
-	out  *api.DeleteReply
-	seen map[execution.Ref]bool
+	s     *Service
+	r     *api.DeleteRequest
+	want  why
+	out   *api.DeleteReply
+	token string // what the request names is found by it
+	seen  map[execution.Ref]bool
 }
 
 // family removes an execution after its forks and children, theirs first. The
@@ -353,8 +354,27 @@ func (d *deletion) one(ctx context.Context, h *journal.Head) error {
 			if holds, err = d.s.remember(ctx, h, d.want); err != nil && execution.CodeOf(err) != execution.Deleted {
 				return err
 			}
+		} else if err := d.lead(ctx, h); err != nil {
+			return err
 		}
 		d.out.Deferred = append(d.out.Deferred, api.Deferred{Execution: h.Execution, Holds: holds})
+		return nil
+	}
+	return err
+}
+
+// lead has a held descendant found by what the request names: the parent, by which
+// it was found, goes now, and the same request must reach it once it is released.
+//
+// Lost: the call ends before the parent goes. Landed, reply lost: the same again. A
+// crash right after: one more row leads to it.
+func (d *deletion) lead(ctx context.Context, h *journal.Head) error {
+	if h.Marked(d.token) {
+		return nil
+	}
+	err := d.s.transact(ctx, h.Ref, store.Transact{Writes: append(journal.SelectorWrites(h.Ref, []string{d.token}),
+		store.Write{Update: &store.Update{Key: journal.HeadKey(h.PK()), Cond: live(h), Actions: []store.Action{store.AddToSet{Attr: journal.HeadLabels, Values: []string{d.token}}}}})})
+	if refused(err) { // somebody else deletes it
 		return nil
 	}
 	return err

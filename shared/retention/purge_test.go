@@ -413,9 +413,7 @@ func TestFamilies(t *testing.T) {
 	build := func() *world {
 		w := newWorld(t)
 		w.create("root", fields{"thread": "T", "labels": fields{"kind": "loan"}, "subjects": []string{"ann"}, "claim": fields{"owner": "w", "lease_seconds": 900}})
-		o := w.apply("root", fields{"operations": []any{fields{"name": "sub", "key": "k", "args": fields{}}}})
-		op := o["operations"].([]any)[0].(map[string]any)["operation"]
-		child := w.ok("checkpoint", "create", fields{"workflow": "wf", "parent": fields{"execution": "root", "operation": op}})["execution"].(string)
+		child := w.begets("root")
 		w.ok("checkpoint", "fork", fields{"execution": "root", "at_version": 1, "new_execution": "fork", "operations": "refuse"})
 		w.ok("checkpoint", "fork", fields{"execution": "fork", "at_version": 1, "new_execution": "forkfork", "operations": "refuse"})
 		w.create("bystander", nil)
@@ -469,6 +467,74 @@ func TestFamilies(t *testing.T) {
 	if c := w.getCode("fork"); c != "" {
 		t.Errorf("delete of one execution took its fork: %q", c)
 	}
+}
+
+// TestHeldDescendants: what is found by its parent alone and is held when the parent
+// goes is found by the same request afterwards, whichever call of the first one is
+// lost, has landed unheard, or is the process's last.
+func TestHeldDescendants(t *testing.T) {
+	t.Parallel()
+	for name, sel := range map[string]fields{"thread": {"thread": "T"}, "subject": {"subject": "ann"}, "label": {"label": fields{"kind": "loan"}}} {
+		base := newWorld(t)
+		base.create("root", fields{"thread": "T", "labels": fields{"kind": "loan"}, "subjects": []string{"ann"}, "claim": fields{"owner": "w", "lease_seconds": 900}})
+		child := base.begets("root")
+		base.ok("recover", "claim", fields{"execution": child, "owner": "w", "lease_seconds": 900})
+		grandchild := base.begets(child)
+		base.ok("retention", "hold", fields{"execution": grandchild, "hold": "h", "reason": "legal"})
+		request := with(sel, fields{"reason": "gdpr"})
+		for n := 0; ; n++ {
+			struck := false
+			for _, effect := range []string{"lost", "landed", "crash_before", "crash_after"} {
+				if n%stride() > 0 {
+					struck = true
+					continue
+				}
+				w := copyOf(t, base)
+				if n > 0 {
+					w.faults(memory.Fault{On: "*", Nth: n, Effect: effect})
+				}
+				w.engine.Mark()
+				err := w.crash(func(ctx context.Context) error { _, err := w.do(ctx, "retention", "delete", request); return err })
+				struck = struck || len(w.engine.Log()) >= n
+				w.faults()
+				w.restart()
+				at := fmt.Sprintf("by %s, %s at call %d (%v)", name, effect, n, err)
+				r := w.ok("retention", "delete", request)
+				if d := r["deferred"].([]any); len(d) != 1 || d[0].(map[string]any)["execution"] != grandchild {
+					t.Errorf("%s: deferred %v", at, d)
+				}
+				for _, e := range []string{"root", child} {
+					if c := w.getCode(e); c != execution.Deleted {
+						t.Errorf("%s: %s answers %q", at, e, c)
+					}
+				}
+				w.ok("retention", "release_hold", fields{"execution": grandchild, "hold": "h", "reason": "over"})
+				if r := w.ok("retention", "delete", request); len(r["deferred"].([]any)) > 0 || r["done"] != true {
+					t.Errorf("%s: after the release %v", at, r)
+				}
+				for range 2 { // one that was closed when the process died is finished by the sweep
+					w.advance(61 * time.Minute)
+					w.settle()
+				}
+				for k := range w.items() {
+					if own := strings.HasPrefix(k, "bank#") && !strings.HasPrefix(k, "bank#~") && !strings.Contains(k, "/receipt#"); own || strings.HasPrefix(k, "bank#~s") {
+						t.Errorf("%s: %s is left", at, k)
+					}
+				}
+			}
+			if name != "subject" || !struck || t.Failed() {
+				break
+			}
+		}
+	}
+}
+
+// begets makes a child of an execution that is owned and gives its id.
+func (w *world) begets(e string) string {
+	w.t.Helper()
+	o := w.apply(e, fields{"operations": []any{fields{"name": "sub", "key": "k", "args": fields{}}}})
+	op := o["operations"].([]any)[0].(map[string]any)["operation"]
+	return w.ok("checkpoint", "create", fields{"workflow": "wf", "parent": fields{"execution": e, "operation": op}})["execution"].(string)
 }
 
 // TestOvertakenByAPurge purges the whole tenant, hours and all, before each call
