@@ -26,6 +26,7 @@ type truth struct {
 // known is what is known about an execution.
 type known struct {
 	program  *program
+	begun    int // the last step of it that somebody began
 	tip      int64
 	fence    int64
 	gen      int64
@@ -153,7 +154,7 @@ func (w *world) observe() {
 }
 
 // head holds: fences only grow, a hold stops a deletion, nothing waits without
-// an alarm.
+// an alarm or lives on without a date for its history rule.
 func (t *truth) head(e execution.ExecutionID, k *known, r memory.Record) {
 	if r.New == nil {
 		if k.status != execution.StatusDeleting {
@@ -208,11 +209,16 @@ func (t *truth) head(e execution.ExecutionID, k *known, r memory.Record) {
 	if due := r.New.Int(journal.HeadDue); due == 0 && (status == execution.StatusRunning || status == execution.StatusWaiting || status == execution.StatusParked) {
 		t.w.fail("%s is %s without an alarm", e, status)
 	}
+	if p := t.w.rules; p != nil && p.History != nil && k.policy == p.Name && slices.Contains(living, status) && r.New.Int(journal.HeadRetainDue) == 0 {
+		t.w.fail("%s is %s under a history rule, and retention never looks at it", e, status)
+	}
 	if (status == execution.StatusRunning) == false && r.New.Str(journal.HeadOwner) != "" {
 		t.w.fail("%s is %s and owned", e, status)
 	}
 	k.gen, k.fence, k.status, k.owner, k.holds, k.head = gen, fence, status, r.New.Str(journal.HeadOwner), len(r.New[journal.HeadHolds].SS), r.New
 }
+
+var living = []execution.Status{execution.StatusCreated, execution.StatusRunning, execution.StatusWaiting, execution.StatusParked, execution.StatusHalted}
 
 // entry holds: a version is written once, without a gap, under a fence that does
 // not go back.

@@ -18,8 +18,9 @@
 // the end of some worlds the tenant is purged while others still write.
 //
 // Rules are checked on every change of the store and of the business system
-// (check_test.go), the rest when all faults have ended and time has passed:
-// then everything must have ended.
+// (check_test.go), the rest when all faults have ended, what was begun has been
+// finished and time has passed: then everything must have ended, and days later in
+// some worlds been archived, pruned and removed as its policy has it.
 //
 // A failing seed is made smaller and told as a story. It is run again by
 //

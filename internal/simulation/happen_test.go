@@ -399,7 +399,7 @@ func (w *world) fork(e execution.ExecutionID) {
 	to := execution.ExecutionID(fmt.Sprint("e", len(w.truth.order)+1))
 	child := w.truth.of(to)
 	child.program = &program{steps: k.program.steps, carried: carry}
-	child.policy, child.expires, child.subject, child.label, child.parent = k.policy, k.expires, k.subject, k.label, e
+	child.begun, child.policy, child.expires, child.subject, child.label, child.parent = k.begun, k.policy, k.expires, k.subject, k.label, e
 	w.spawn("forker", func(a *actor) {
 		under := k.gen
 		req := &api.ForkRequest{Common: a.common(a.fresh()), Execution: e, AtVersion: at, NewExecution: to}

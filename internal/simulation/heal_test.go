@@ -21,10 +21,16 @@ func (w *world) drain() {
 }
 
 // heal ends all faults and lets time pass until everything has come to rest;
-// people send what is waited for and decide what nobody can know.
+// people send what is waited for and decide what nobody can know. What was begun
+// is finished, and nothing new is begun: without faults it finds little.
 func (w *world) heal() {
 	w.note("faults end")
 	w.healing, w.keyOutage, w.biz.deaf = true, false, false
+	for _, k := range w.truth.known {
+		if k.program != nil && k.begun+1 < len(k.program.steps) {
+			k.program.steps = k.program.steps[:k.begun+1]
+		}
+	}
 	for round := range 80 {
 		w.arrive()
 		w.drain()
@@ -136,7 +142,20 @@ func (w *world) expire() {
 			w.fail("%s was deleted, and nobody asked for it", e)
 		case !k.deleted && k.expires && k.gen == k.made && k.status == execution.StatusCompleted && k.holds == 0:
 			w.fail("%s outlives its policy", e)
+		case w.rules != nil && k.policy == w.rules.Name && k.status == execution.StatusCompleted && !w.truth.held(k.head):
+			w.kept(e, k)
 		}
+	}
+}
+
+// kept holds: days after its end an execution is archived and its history is as
+// short as its policy has them.
+func (w *world) kept(e execution.ExecutionID, k *known) {
+	switch h := w.rules.History; {
+	case w.rules.Archive != nil && !k.head.Has("restored_at"):
+		w.fail("%s is not archived", e)
+	case h != nil && h.Keep == "versions" && max(1, k.head.Int(journal.HeadFloor)) < k.tip-h.N+1:
+		w.fail("the floor of %s is %d, its tip %d, and no more than %d versions are to be kept", e, k.head.Int(journal.HeadFloor), k.tip, h.N)
 	}
 }
 

@@ -183,6 +183,11 @@ func (a *actor) policies() {
 	case 3:
 		keep.History, keep.Archive = &api.HistoryRule{Keep: "versions", N: 2}, &api.ArchiveRule{Enabled: true}
 	}
+	if len(a.w.truth.order) == 0 {
+		a.w.rules = &keep
+	} else {
+		a.w.rules = nil
+	}
 	switch h := keep.History; {
 	case h == nil || a.w.keeps < 0:
 	case h.Keep == "days":

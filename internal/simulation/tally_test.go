@@ -94,8 +94,8 @@ func cpu() time.Duration {
 }
 
 func (c *counted) report(violations int, took, used time.Duration) {
-	fmt.Printf("simulation: %d violations in %d seeds, %d executions (%d with faults, %d ended), %d steps, %d faults, in %v: %.0f executions a minute, %.2f ms of CPU each\n",
-		violations, c.seeds, c.executions, c.faulted, c.completed, c.steps, c.faults, took.Round(time.Second), float64(c.executions)/took.Minutes(), used.Seconds()*1000/float64(max(c.executions, 1)))
+	fmt.Printf("simulation: %d violations in %d seeds, %d executions (%d with faults, %d ended), %d steps, %d faults, in %v: %.0f executions a minute, %.0f of them with faults, %.2f ms of CPU each\n",
+		violations, c.seeds, c.executions, c.faulted, c.completed, c.steps, c.faults, took.Round(time.Second), float64(c.executions)/took.Minutes(), float64(c.faulted)/took.Minutes(), used.Seconds()*1000/float64(max(c.executions, 1)))
 	for _, line := range c.tally.lines() {
 		fmt.Println(line)
 	}

@@ -171,6 +171,7 @@ func (s *shift) turn() bool {
 		return s.end()
 	}
 	st := s.k.program.steps[n]
+	s.k.begun = max(s.k.begun, n)
 	if s.rng.IntN(12) == 0 {
 		s.greedy()
 	}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/recovery"
 	"github.com/cairnstate/cairn/shared/seal/local"
@@ -36,10 +37,14 @@ type plan struct {
 	Intensity int
 }
 
-// planOf is a seed's own plan.
+// planOf is a seed's own plan. One in twenty meets no fault: what goes wrong there is
+// the easiest to read.
 func planOf(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Executions: 1 + r.IntN(8), Faults: -1, Intensity: []int{0, 20, 40, 60, 80, 110, 140, 180}[r.IntN(8)]}
+	p := plan{Seed: seed, Executions: 1 + r.IntN(8), Faults: -1, Intensity: []int{20, 40, 60, 80, 110, 140, 180}[r.IntN(7)]}
+	if r.IntN(20) == 0 {
+		p.Intensity = 0
+	}
 	p.Steps = p.Executions * (40 + r.IntN(120))
 	return p
 }
@@ -76,6 +81,7 @@ type world struct {
 	held    int                 // times that holds changed
 	purged  bool                // the tenant is to go
 	keeps   int64               // versions that every history rule so far keeps; negative: one goes by days
+	rules   *api.Policy         // the policy "keep", as long as it is as it was in the beginning
 	tally   tally
 	records []memory.Record
 	deploys int
