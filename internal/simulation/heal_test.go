@@ -1,11 +1,14 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
+	"github.com/cairnstate/cairn/shared/store"
+	"github.com/cairnstate/cairn/shared/store/memory"
 )
 
 // drain lets everybody go on without faults until nobody can.
@@ -134,6 +137,7 @@ func (w *world) expire() {
 		w.sweep("retention")
 		w.drain()
 	}
+	w.days = true
 	for _, e := range w.truth.order {
 		k := w.truth.known[e]
 		switch {
@@ -144,6 +148,29 @@ func (w *world) expire() {
 			w.fail("%s outlives its policy", e)
 		case w.rules != nil && k.policy == w.rules.Name && k.status == execution.StatusCompleted && !w.truth.held(k.head):
 			w.kept(e, k)
+		}
+	}
+}
+
+// forget lets months pass: of what was deleted not even the receipt is left.
+func (w *world) forget() {
+	var gone []execution.Ref
+	for _, e := range w.truth.order {
+		if k := w.truth.known[e]; k.deleted {
+			gone = append(gone, execution.Ref{Tenant: tenant, Execution: e, Generation: k.gen})
+		}
+	}
+	w.advance(91 * 24 * time.Hour)
+	for range 2 {
+		w.sweep("retention")
+		w.drain()
+		w.advance(time.Hour)
+	}
+	for _, ref := range gone {
+		page, _, err := w.engine.Table(memory.Main).Query(context.Background(), store.Query{PK: ref.PK(), Consistent: true})
+		row, _, err2 := w.engine.Table(memory.Main).Get(context.Background(), store.Get{Key: journal.RegistryKey(ref), Consistent: true})
+		if err != nil || err2 != nil || len(page.Items) > 0 || row != nil {
+			w.fail("of %s, deleted months ago, %d items are left, and its row: %v (%v, %v)", ref.Execution, len(page.Items), row != nil, err, err2)
 		}
 	}
 }

@@ -80,6 +80,7 @@ type world struct {
 	asked   map[string]bool     // deletions of subjects and labels: "s0", "c1"
 	held    int                 // times that holds changed
 	purged  bool                // the tenant is to go
+	days    bool                // have passed since anything was written
 	keeps   int64               // versions that every history rule so far keeps; negative: one goes by days
 	rules   *api.Policy         // the policy "keep", as long as it is as it was in the beginning
 	tally   tally
@@ -344,6 +345,9 @@ func (w *world) whole() {
 	if w.failed == nil && w.rng.IntN(3) == 0 {
 		if w.expire(); w.failed == nil {
 			w.settle()
+		}
+		if w.failed == nil && w.rng.IntN(3) == 0 {
+			w.forget()
 		}
 	}
 	if w.failed == nil && w.rng.IntN(5) == 0 {
