@@ -12,6 +12,7 @@ import (
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
 	"github.com/cairnstate/cairn/shared/store/memory"
+	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
 func TestCreateDefaultsComeFromTheWorkflow(t *testing.T) {
@@ -110,7 +111,13 @@ func TestEndingsSetWhatIsDue(t *testing.T) {
 		"completes": {&api.Then{Complete: &api.Completion{Outcome: execution.StatusCompleted}}, execution.StatusCompleted, 0, "", ""},
 	} {
 		k := w.create(id, claim)
-		w.apply(id, k.Version, func(r *api.ApplyRequest) { r.Fence, r.Then = k.Fence, c.then })
+		_, request, err := w.step(id, k.Version, func(r *api.ApplyRequest) { r.Fence, r.Then = k.Fence, c.then })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := w.Checkpoint.Apply(t.Context(), request); err != nil || !again.Replayed {
+			t.Errorf("%s, once more: %+v, %v", id, again, err)
+		}
 		h := head(id)
 		if h.Status != c.status || h.DueAt != c.due || h.DueKind != c.kind {
 			t.Errorf("%s: %s due %d (%s), want %s due %d (%s)", id, h.Status, h.DueAt, h.DueKind, c.status, c.due, c.kind)
@@ -164,9 +171,15 @@ func TestSuspendNamesWhatItMissed(t *testing.T) {
 	if h.DueAt > w.e.Now().UnixMilli() {
 		t.Errorf("due at %d, want now", h.DueAt)
 	}
+	repeated := 0.0
+	w.Checkpoint.Count = func(name string, v float64) {
+		if name == telemetry.RepeatedRequests {
+			repeated += v
+		}
+	}
 	again, err := w.Checkpoint.Apply(t.Context(), request)
-	if err != nil || !again.Replayed || again.Missed == nil {
-		t.Errorf("repeated: %+v, %v", again, err)
+	if err != nil || !again.Replayed || again.Missed == nil || repeated != 1 {
+		t.Errorf("repeated: %+v, %v, counted %v", again, err, repeated)
 	}
 }
 

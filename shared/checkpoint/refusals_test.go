@@ -33,9 +33,18 @@ func TestForgottenOperations(t *testing.T) {
 		}
 	}
 	w.Journal.SnapshotBytes = 1 << 30
+	op := func(key, args string) api.OperationDeclaration {
+		return api.OperationDeclaration{Name: "op", Key: key, Args: js("%s", args)}
+	}
+	_, asked, err := w.step("e", 1, func(r *api.ApplyRequest) {
+		r.Fence, r.Operations = owner.Fence, []api.OperationDeclaration{op("0", "7")}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	write(func(c *execution.Change, _ *execution.State) {
-		for i := range execution.MaxSettledMemory + 3 {
-			c.Operations = append(c.Operations, execution.Declaration{Name: "op", Key: fmt.Sprint(i), Args: js(`7`)})
+		for i := range execution.MaxSettledMemory + 2 {
+			c.Operations = append(c.Operations, execution.Declaration{Name: "op", Key: fmt.Sprint(i + 1), Args: js(`7`)})
 		}
 	})
 	var ids []execution.OperationID
@@ -52,9 +61,6 @@ func TestForgottenOperations(t *testing.T) {
 		out, _, err := w.step("e", w.get("e").Version, func(r *api.ApplyRequest) { r.Fence, r.Operations = owner.Fence, ops })
 		return out, err
 	}
-	op := func(key, args string) api.OperationDeclaration {
-		return api.OperationDeclaration{Name: "op", Key: key, Args: js("%s", args)}
-	}
 	if s := w.open("e"); len(s.Forgotten) != 3*8 || s.Operation(ids[0]) != nil || s.Operation(ids[3]) == nil {
 		t.Fatalf("%d bytes of forgotten ones", len(s.Forgotten))
 	}
@@ -69,6 +75,9 @@ func TestForgottenOperations(t *testing.T) {
 		if got := out.Operations[i]; got.Disposition != want.disp || want.id != "" && (got.Operation != want.id || got.Outcome != execution.OutcomeSucceeded) {
 			t.Errorf("%d: %+v", i, got)
 		}
+	}
+	if r, err := w.Checkpoint.Apply(t.Context(), asked); err != nil || !r.Replayed || r.Operations[0].Disposition != api.Settled || r.Operations[0].Outcome != execution.OutcomeSucceeded {
+		t.Errorf("the request that declared the first one, once more: %+v, %v", r, err)
 	}
 	_, err = declare(op("new", "1"), op("2", "8"))
 	if e := wantCode(t, err, execution.OperationMismatch); e.Facts["field"] != "operations[1].args" || e.Facts["operation"] != string(ids[2]) {

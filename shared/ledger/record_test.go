@@ -440,3 +440,28 @@ func TestRecordProperty(t *testing.T) {
 		}
 	})
 }
+
+// A process that knows the execution from before finds what was declared since,
+// and which attempt it is at.
+func TestRecordInAStaleProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claimed("e")
+	stale := w.process()
+	record := func(op execution.OperationID, attempt int, o execution.Outcome) {
+		t.Helper()
+		r := w.outcome("e", op, o, "")
+		r.Attempt = attempt
+		if out, err := stale.Ledger.RecordOutcome(t.Context(), identified(r)); err != nil || !out.Recorded {
+			t.Errorf("%s of attempt %d: %+v, %v", o, attempt, out, err)
+		}
+	}
+	first := w.declare("e", api.OperationDeclaration{Key: "1"})
+	record(first.Operation, 1, execution.OutcomeRejected)
+	w.apply("e", func(r *api.ApplyRequest) { r.Outcomes = []api.OutcomeReport{{Operation: first.Operation}} })
+	if again := w.declare("e", api.OperationDeclaration{Key: "1"}); again.Attempt != 2 {
+		t.Fatalf("%+v", again)
+	}
+	record(first.Operation, 2, execution.OutcomeSucceeded)
+	record(w.declare("e", api.OperationDeclaration{Key: "2"}).Operation, 1, execution.OutcomeSucceeded)
+}

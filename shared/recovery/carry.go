@@ -7,6 +7,7 @@ import (
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/ledger"
+	"github.com/cairnstate/cairn/shared/telemetry"
 )
 
 // Carry forks an execution with the right to act: the child goes on with the
@@ -42,6 +43,7 @@ func (s *Service) Carry(ctx context.Context, r *api.ForkRequest) (*api.ForkReply
 		reply.Parent = &api.Parent{Execution: f.Execution, Generation: f.Generation, Version: f.Version, Carry: f.Carry}
 	}
 	if w.Replay != nil {
+		s.count(telemetry.RepeatedRequests, 1)
 		reply.Replayed, reply.Tip = true, &api.Tip{Version: reply.Version, Fence: reply.Fence}
 		reply.Version = child.Head.FirstVersion
 	}

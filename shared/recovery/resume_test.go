@@ -51,6 +51,9 @@ func TestResumePlan(t *testing.T) {
 	if again["replayed"] != true || num(again["fence"]) != num(r["fence"]) || len(k.versions("e1")) != len(kinds) {
 		t.Errorf("the same nonce: %v", again)
 	}
+	if k.counts[telemetry.RepeatedRequests] != 1 {
+		t.Errorf("counted %v", k.counts)
+	}
 	k.refuses(execution.LeaseHeld, "resume", m{"execution": "e1", "owner": "c", "lease_seconds": 60, "nonce": "n3"})
 }
 
@@ -69,8 +72,8 @@ func TestResumeWithoutResolver(t *testing.T) {
 	}
 	k.advance(86_400)
 	r = k.do("resume", m{"execution": "e1", "owner": "c", "lease_seconds": 30, "nonce": "n"})
-	if r["parked"] != true || len(r["reasons"].([]any)) != 1 || r["owner"] != "" || k.counts[telemetry.Parked] != 1 {
-		t.Errorf("%v", r)
+	if r["parked"] != true || len(r["reasons"].([]any)) != 1 || r["owner"] != "" || k.counts[telemetry.Parked] != 1 || k.counts[telemetry.UncertainAge] != 86_431 {
+		t.Errorf("%v, counted %v", r, k.counts)
 	}
 	reason := r["reasons"].([]any)[0].(m)
 	if reason["code"] != "uncertain" || reason["name"] != "pay" || reason["detail"] != "nobody can be asked" {

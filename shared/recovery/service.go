@@ -169,9 +169,6 @@ func (s *Service) writeFrom(ctx context.Context, t execution.TenantID, e executi
 		}
 		return nil, err
 	}
-	if w.Replay != nil {
-		s.count(telemetry.RepeatedRequests, 1)
-	}
 	return s.withHead(w, seen), nil
 }
 
@@ -210,11 +207,12 @@ func (s *Service) propose(h *journal.Handle, c *execution.Change) (*execution.Pr
 	return execution.Propose(h.State, h.State.Ref, c, execution.Environment{Now: s.Journal.Now(h), Epoch: s.Journal.Epoch})
 }
 
-// standing is a reply's: where the execution stands, and of a replay what it had
-// written.
+// standing is a reply's, once: where the execution stands, and of a replay what it
+// had written.
 func (s *Service) standing(w *journal.Written) api.Standing {
 	out := s.Views.Standing(w.Handle)
 	if w.Replay != nil {
+		s.count(telemetry.RepeatedRequests, 1)
 		out.Replayed, out.Tip = true, &api.Tip{Version: out.Version, Fence: out.Fence}
 		out.Version = w.Replay.Version
 	}

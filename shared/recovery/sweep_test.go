@@ -325,6 +325,9 @@ func TestTargetFails(t *testing.T) {
 	if fs := r["failures"].([]any); len(fs) != 1 || fs[0].(m)["execution"] != "e1" || fs[0].(m)["code"] != "Unavailable" || strings.Contains(fmt.Sprint(r), "secret-value") {
 		t.Errorf("%v", r)
 	}
+	if k.counts[telemetry.RecoveryFailure] != 1 || k.counts[telemetry.RecoverySuccess] != 0 {
+		t.Errorf("counted %v", k.counts)
+	}
 	k.target.fail = nil
 	k.sweep()
 	if len(k.target.started) != 0 {
@@ -375,6 +378,9 @@ func TestQuarantine(t *testing.T) {
 	}
 	if k.head("e2", "quarantine") != "Integrity" || k.head("e2", "status") != "running" || !strings.Contains(fmt.Sprint(k.events), "quarantine") {
 		t.Error(k.head("e2", "quarantine"), k.events)
+	}
+	if k.counts[telemetry.RecoveryFailure] != 1 {
+		t.Errorf("counted %v", k.counts)
 	}
 	k.refuses(execution.Integrity, "resume", m{"execution": "e2", "owner": "b", "lease_seconds": 30})
 	load(good)
