@@ -22,8 +22,10 @@ func (s *Service) Sweep(ctx context.Context, r *api.SweepRequest) (*api.SweepRep
 	if err != nil {
 		return nil, err
 	}
-	for shard := 0; shard < journal.DueShards && w.left > 0; shard++ {
-		if err := w.shard(ctx, shard, now); err != nil {
+	// Every minute another shard is the first, so that none is always behind what is
+	// more than one sweep can do.
+	for n := int64(0); n < journal.DueShards && w.left > 0; n++ {
+		if err := w.shard(ctx, int((now/60_000+n)%journal.DueShards), now); err != nil {
 			return nil, err
 		}
 	}

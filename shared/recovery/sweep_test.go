@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cairnstate/cairn/shared/execution"
+	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/seal/local"
 	"github.com/cairnstate/cairn/shared/store/memory"
 	"github.com/cairnstate/cairn/shared/store/storetest"
@@ -406,6 +407,35 @@ func TestQuarantine(t *testing.T) {
 	k.target.started = nil
 	if k.sweep(); len(k.target.started) != 5 {
 		t.Errorf("%d", len(k.target.started))
+	}
+}
+
+// However little a sweep can do, no part of the due index is always behind another.
+func TestSweepIsFair(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.workflow(nil)
+	shards := map[string]string{}
+	for n := 0; len(shards) < journal.DueShards; n++ {
+		e := fmt.Sprintf("e%d", n)
+		k.do("create", m{"execution": e, "workflow": "w", "claim": m{"owner": "a", "lease_seconds": 30}})
+		if shard := k.head(e, "xd"); shards[shard] == "" {
+			shards[shard] = e
+		} else {
+			k.do("claim", m{"execution": e, "owner": "a", "lease_seconds": 86_400, "supersede": true})
+		}
+	}
+	k.advance(31)
+	for range journal.DueShards {
+		k.do("sweep", m{"limit": 1})
+		k.advance(60)
+	}
+	seen := map[string]bool{}
+	for _, in := range k.target.inputs() {
+		seen[in["execution"].(string)] = true
+	}
+	if len(seen) != journal.DueShards {
+		t.Errorf("%d of %d were handed over in as many sweeps", len(seen), journal.DueShards)
 	}
 }
 
