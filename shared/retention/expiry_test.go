@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cairnstate/cairn/shared/api"
 	"github.com/cairnstate/cairn/shared/execution"
 	"github.com/cairnstate/cairn/shared/journal"
 	"github.com/cairnstate/cairn/shared/store"
@@ -73,6 +74,31 @@ func TestSweepCostsWhatIsDue(t *testing.T) {
 	few, many := cost(3), cost(120)
 	if few != many {
 		t.Errorf("a sweep with nothing due makes %d calls beside 3 executions and %d beside 120", few, many)
+	}
+}
+
+// TestTheBucketIsListedHourly: the scheduled sweep, which comes every few minutes,
+// begins a round over all objects once an hour.
+func TestTheBucketIsListedHourly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rich("e", nil)
+	rounds := 0
+	for range 36 {
+		w.engine.Mark()
+		if _, err := w.Retention.Sweep(t.Context(), &api.SweepRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range w.engine.Log() {
+			if c.Call == "list_objects" {
+				rounds++
+				break
+			}
+		}
+		w.advance(5 * time.Minute)
+	}
+	if rounds != 3 {
+		t.Errorf("%d rounds in three hours", rounds)
 	}
 }
 
