@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,18 +78,27 @@ func (t *truth) of(e execution.ExecutionID) *known {
 	return k
 }
 
-// childless: all children that the operation had were deleted.
-func (t *truth) childless(op execution.OperationID) bool {
+// childEnded is what a person finds who asks how the effect of an operation ended
+// that is an execution, when one that leads to it was deleted; "": it says so itself,
+// or has not ended.
+func (t *truth) childEnded(op execution.OperationID) (out execution.Outcome) {
 	gone := false
 	for _, id := range t.children[op] {
-		if k := t.known[id]; k != nil && k.tip > 0 {
-			if !k.deleted {
-				return false
-			}
+		switch k := t.known[id]; {
+		case k == nil || k.tip == 0:
+		case k.deleted:
 			gone = true
+		case k.status == execution.StatusMoved:
+		case !k.ended():
+			return ""
+		default:
+			out = execution.OutcomeSucceeded
 		}
 	}
-	return gone
+	if !gone {
+		return ""
+	}
+	return cmp.Or(out, execution.OutcomeFailed)
 }
 
 func (k *known) ended() bool {
@@ -303,6 +313,16 @@ func (t *truth) wanted(k *known) bool {
 		}
 	}
 	return t.askedFor(k)
+}
+
+// hasHeirs: something that descends from it is there.
+func (t *truth) hasHeirs(e execution.ExecutionID) bool {
+	for _, k := range t.known {
+		if k.parent == e && k.tip > 0 && !k.deleted {
+			return true
+		}
+	}
+	return false
 }
 
 // askedFor: somebody did.

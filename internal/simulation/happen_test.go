@@ -375,10 +375,9 @@ func (a *actor) verdicts(e execution.ExecutionID) {
 		} else if a.w.biz.mayStill(op.Operation, e) {
 			continue
 		} else if op.Name == child && a.w.truth.begun[op.Operation] {
-			if !a.w.truth.childless(op.Operation) {
+			if out = a.w.truth.childEnded(op.Operation); out == "" {
 				continue // the child says how it ended
 			}
-			out = execution.OutcomeFailed
 		}
 		req := &api.ReconcileRequest{Common: a.common(a.fresh()), Execution: e, Evidence: []api.Evidence{{Operation: op.Operation, Attempt: op.Attempt, Finding: execution.Decided, Outcome: out, Reason: "looked", Force: true}}}
 		api.Identify(req)
@@ -392,13 +391,18 @@ func (a *actor) verdicts(e execution.ExecutionID) {
 func (w *world) fork(e execution.ExecutionID) {
 	k := w.truth.of(e)
 	carry := w.rng.IntN(2) == 0
-	if k.program == nil || k.program.leaf || k.deleted || k.tip == 0 {
+	if k.program == nil || k.program.leaf && !carry || k.deleted || k.tip == 0 {
 		return
 	}
 	at := 1 + w.rng.Int64N(k.tip)
 	to := execution.ExecutionID(fmt.Sprint("e", len(w.truth.order)+1))
 	child := w.truth.of(to)
-	child.program = &program{steps: k.program.steps, carried: carry}
+	child.program = &program{steps: k.program.steps, carried: carry, leaf: k.program.leaf}
+	for op, made := range w.truth.children {
+		if slices.Contains(made, e) { // an effect that is carried on is one still
+			w.truth.children[op] = append(made, to)
+		}
+	}
 	child.begun, child.policy, child.expires, child.subject, child.label, child.parent = k.begun, k.policy, k.expires, k.subject, k.label, e
 	w.spawn("forker", func(a *actor) {
 		under := k.gen

@@ -137,6 +137,12 @@ func (w *world) expire() {
 		w.sweep("retention")
 		w.drain()
 	}
+	for last := -1; last != w.gone() && w.failed == nil; {
+		last = w.gone()
+		w.advance(70 * time.Minute)
+		w.sweep("retention")
+		w.drain()
+	}
 	w.days = true
 	for _, e := range w.truth.order {
 		k := w.truth.known[e]
@@ -152,7 +158,8 @@ func (w *world) expire() {
 	}
 }
 
-// forget lets months pass: of what was deleted not even the receipt is left.
+// forget lets months pass: of what was deleted not even the receipt is left, and
+// what moved is gone too when nothing that descends from it is left.
 func (w *world) forget() {
 	var gone []execution.Ref
 	for _, e := range w.truth.order {
@@ -161,16 +168,21 @@ func (w *world) forget() {
 		}
 	}
 	w.advance(91 * 24 * time.Hour)
-	for range 2 {
+	for range 6 {
 		w.sweep("retention")
 		w.drain()
-		w.advance(time.Hour)
+		w.advance(25 * time.Hour)
 	}
 	for _, ref := range gone {
 		page, _, err := w.engine.Table(memory.Main).Query(context.Background(), store.Query{PK: ref.PK(), Consistent: true})
 		row, _, err2 := w.engine.Table(memory.Main).Get(context.Background(), store.Get{Key: journal.RegistryKey(ref), Consistent: true})
 		if err != nil || err2 != nil || len(page.Items) > 0 || row != nil {
 			w.fail("of %s, deleted months ago, %d items are left, and its row: %v (%v, %v)", ref.Execution, len(page.Items), row != nil, err, err2)
+		}
+	}
+	for _, e := range w.truth.order {
+		if k := w.truth.known[e]; k.expires && k.status == execution.StatusMoved && !k.deleted && !w.truth.held(k.head) && !w.truth.hasHeirs(e) {
+			w.fail("%s moved, nothing descends from it, and it outlives its policy", e)
 		}
 	}
 }

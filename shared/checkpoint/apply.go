@@ -443,7 +443,8 @@ func (s *Service) operation(ctx context.Context, h *journal.Handle, g execution.
 // entry is named as missed, so that no wake-up is lost, whoever was first (M).
 func (s *Service) ended(ctx context.Context, h *journal.Handle, out *api.ApplyReply) error {
 	st := h.State
-	if st.Status.Terminal() && st.Parent != nil && s.ChildEnded != nil {
+	child := st.Parent != nil || st.ForkedFrom != nil && st.ForkedFrom.Carry // perhaps by what it carries on
+	if st.Status.Terminal() && child && s.ChildEnded != nil {
 		if err := s.ChildEnded(ctx, st); err != nil && !execution.CodeOf(err).Retryable() {
 			return err
 		}

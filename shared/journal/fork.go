@@ -16,6 +16,9 @@ type Fork struct {
 	Slots map[execution.OperationID]*Slot
 	// Closed is the outcome that closes a slot for the move.
 	Closed execution.Outcome
+	// ParentRetainAt is when retention looks at the parent next, in milliseconds; 0:
+	// never.
+	ParentRetainAt int64
 }
 
 // Carry ends a parent as `moved` and creates its child in one transaction, in
@@ -44,7 +47,7 @@ func (j *Journal) Carry(ctx context.Context, t execution.TenantID, e execution.E
 		if n := len(with) + 2; n > store.MaxTransactItems {
 			return nil, execution.Errorf(execution.TooLarge, "too many open operations, labels and subjects to move at once").With("limit", store.MaxTransactItems).At(h.State)
 		}
-		return &Step{Proposal: p, Head: &HeadChange{}, With: with, Refused: func(c *store.Cancelled) error {
+		return &Step{Proposal: p, Head: &HeadChange{Actions: RetainActions(h.State.Execution, f.ParentRetainAt)}, With: with, Refused: func(c *store.Cancelled) error {
 			const child, closing = 2, 5 // creation's head and closing mark, behind the parent's two
 			switch {
 			case c.Reasons[child] == store.ReasonCondition:

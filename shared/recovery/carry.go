@@ -126,6 +126,11 @@ func (s *Service) heir(ctx context.Context, h *journal.Handle, r *api.ForkReques
 			if err != nil {
 				return err
 			}
+			moved := *tip
+			moved.Status, moved.EndedAt, moved.TipAt = execution.StatusMoved, now, now
+			if _, f.ParentRetainAt, err = s.Lifetime(ctx, &moved); err != nil {
+				return err
+			}
 		}
 		copied, err := s.Ledger.Artifacts.CopyAll(ctx, tip.Ref, ref, files)
 		if err == nil {

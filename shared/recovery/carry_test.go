@@ -241,6 +241,47 @@ func TestCarriedChild(t *testing.T) {
 	}
 }
 
+// A child that is carried on ends as the last of those that carry it on, also when
+// the notice of it was lost.
+func TestChildThatMoved(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		k := newKit(t)
+		k.workflow(m{"resolvers": nil})
+		v, f := k.owned("e1")
+		op := k.declare("e1", f, nil)["operation"].(string)
+		at := k.do("create", m{"workflow": "w", "parent": m{"execution": "e1", "operation": op}, "request_id": "c"})["execution"]
+		k.do("suspend", m{"execution": "e1", "expected_version": v + 1, "fence": f, "wait": m{"operations": []string{op}}})
+		for _, to := range []string{"c2", "c3"} {
+			k.do("fork", m{"execution": at, "at_version": 1, "new_execution": to, "operations": "carry", "request_id": to})
+			at = to
+		}
+		k.do("fork", m{"execution": at, "at_version": 1, "new_execution": "aside", "request_id": "aside"}) // carries nothing on
+		aside := k.do("claim", m{"execution": "aside", "owner": "x", "lease_seconds": 60})
+		k.do("complete", m{"execution": "aside", "expected_version": aside["version"], "fence": aside["fence"], "outcome": "failed"})
+		k.advance(61)
+		if k.sweep(); k.target.causes() != "" {
+			t.Fatalf("woken before the child ended: %s", k.target.causes())
+		}
+		if lost {
+			k.services.Checkpoint.ChildEnded = nil
+		}
+		c := k.do("claim", m{"execution": at, "owner": "x", "lease_seconds": 60})
+		k.do("complete", m{"execution": at, "expected_version": c["version"], "fence": c["fence"], "outcome": "completed", "result": m{"r": 1}})
+		if lost {
+			k.advance(3600)
+		}
+		k.sweep()
+		if got := k.target.causes(); got != "operation" {
+			t.Fatalf("lost %v: %q", lost, got)
+		}
+		r := k.do("resume", m{"execution": "e1", "owner": "b", "lease_seconds": 60})
+		if o := r["operations"].([]any)[0].(m); o["status"] != "succeeded" || r["parked"] != nil || o["result"].(m)["r"] != 1.0 {
+			t.Errorf("lost %v: %v", lost, o)
+		}
+	}
+}
+
 // What a carried operation had sent went out under the parent's fence, which a
 // system that has seen the child's does not refuse: `fenced` proves nothing.
 func TestCarriedIsNotFenced(t *testing.T) {

@@ -53,7 +53,8 @@ func bearers(st *execution.State) []execution.Ref {
 	return out
 }
 
-// child is the fold of the child of an attempt, nil when there is none.
+// child is the fold of the child of an attempt, or of what carries it on; nil when
+// there is none.
 func (s *Service) child(ctx context.Context, parent execution.Ref, op *execution.Operation) (*execution.State, error) {
 	id := s.ChildID(parent, op)
 	head, _, err := s.Journal.ReadHead(ctx, parent.Tenant, id)
@@ -68,7 +69,7 @@ func (s *Service) child(ctx context.Context, parent execution.Ref, op *execution
 	if p == nil || p.Execution != parent.Execution || p.Generation != parent.Generation || p.Operation != op.ID || p.Attempt != op.Attempt {
 		return nil, nil
 	}
-	return h.State, nil
+	return s.Ledger.CarriedOnBy(ctx, h.State)
 }
 
 // childOutcome says what a child's end is for its parent's operation.
@@ -86,23 +87,27 @@ func childOutcome(st *execution.State) (o execution.Outcome, reason string, ende
 	return "", "", false
 }
 
-// ChildEnded brings the end of a child to its parent's operation, as evidence. A
+// ChildEnded brings the end of a child, or of what carries one on, to its parent's
+// operation, as evidence. A
 // parent that is gone or closing, or whose operation has an outcome, changes
 // nothing: the child has ended all the same.
 //
 // Lost, or a crash before it: the parent asks the child by itself.
 func (s *Service) ChildEnded(ctx context.Context, st *execution.State) error {
 	outcome, reason, ended := childOutcome(st)
-	if st.Parent == nil || !ended {
+	if !ended {
 		return nil
 	}
-	r := &api.RecordOutcomeRequest{Execution: st.Parent.Execution, Operation: st.Parent.Operation, Attempt: st.Parent.Attempt, Outcome: outcome, Reason: reason}
-	r.Tenant, r.Actor = st.Tenant, &api.Actor{Kind: "system", ID: "recover"}
-	if st.Completion != nil {
-		r.Result = st.Completion.Result
+	parent, err := s.Ledger.EffectOf(ctx, st)
+	if err == nil && parent != nil {
+		r := &api.RecordOutcomeRequest{Execution: parent.Execution, Operation: parent.Operation, Attempt: parent.Attempt, Outcome: outcome, Reason: reason}
+		r.Tenant, r.Actor = st.Tenant, &api.Actor{Kind: "system", ID: "recover"}
+		if st.Completion != nil {
+			r.Result = st.Completion.Result
+		}
+		api.Identify(r)
+		_, err = s.Ledger.RecordOutcome(ctx, r)
 	}
-	api.Identify(r)
-	_, err := s.Ledger.RecordOutcome(ctx, r)
 	if code := execution.CodeOf(err); err != nil && !code.Retryable() {
 		return nil
 	}

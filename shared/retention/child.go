@@ -23,7 +23,7 @@ type lost struct {
 }
 
 // childhood reads, before an execution is closed, whether it is the effect of
-// another's operation, and how it ended; "" when it is nobody's child or when
+// another's operation, or carries on one that is, and how it ended; "" when it is nobody's child or when
 // that cannot be read (no key): then the parent, when it asks, finds nobody and
 // parks.
 func (s *Service) childhood(ctx context.Context, h *journal.Head) string {
@@ -31,11 +31,15 @@ func (s *Service) childhood(ctx context.Context, h *journal.Head) string {
 		return ""
 	}
 	opened, err := s.Journal.Open(ctx, h.Tenant, h.Execution, journal.OpenOptions{})
-	if err != nil || opened.State.Parent == nil {
+	if err != nil || opened.State.Status == execution.StatusMoved { // its fork speaks for it
 		return ""
 	}
 	st := opened.State
-	l := lost{Parent: *st.Parent}
+	parent, err := s.Ledger.EffectOf(ctx, st)
+	if err != nil || parent == nil {
+		return ""
+	}
+	l := lost{Parent: *parent}
 	status := st.Status
 	if status == execution.StatusArchived {
 		status = st.Before

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,91 @@ func TestTheBucketIsListedHourly(t *testing.T) {
 	}
 	if rounds != 3 {
 		t.Errorf("%d rounds in three hours", rounds)
+	}
+}
+
+// TestMovedGoesAfterItsForks: what moved to a fork is kept as long as evidence may
+// reach the fork through it, and goes by its policy when nothing of that is left.
+func TestMovedGoesAfterItsForks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setPolicy(fields{"completed_days": 2, "failed_days": 10})
+	w.advance(2 * time.Hour)
+	w.settle() // the policy's own look at everything is over
+	w.rich("a", fields{"policy": "p"})
+	w.ok("checkpoint", "fork", fields{"execution": "a", "at_version": 1, "new_execution": "b", "operations": "carry"})
+	w.ok("checkpoint", "fork", fields{"execution": "b", "at_version": 1, "new_execution": "c", "operations": "carry"})
+	there := func(at string, want ...string) {
+		t.Helper()
+		w.settle()
+		var got []string
+		for _, e := range []string{"a", "b", "c"} {
+			if w.getCode(e) == "" {
+				got = append(got, e)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v are there, want %v", at, got, want)
+		}
+	}
+	days := func(n int) {
+		for range n {
+			w.advance(24 * time.Hour)
+			w.settle()
+		}
+	}
+	days(40)
+	there("while the fork waits", "a", "b", "c")
+	w.ok("recover", "claim", fields{"execution": "c", "owner": "w", "lease_seconds": 60})
+	w.complete("c")
+	days(1)
+	there("a day after the end", "a", "b", "c")
+	w.ok("retention", "hold", fields{"execution": "b", "hold": "h", "reason": "legal"})
+	days(2)
+	there("b is held", "a", "b")
+	w.ok("retention", "release_hold", fields{"execution": "b", "hold": "h", "reason": "over"})
+	days(2)
+	there("three days after the fork")
+	if rec := w.ok("retention", "get_receipt", fields{"execution": "a"})["receipt"].(map[string]any); rec["rule"] != "policy p: 10 days after it moved, and nothing descends from it" {
+		t.Errorf("receipt %v", rec)
+	}
+}
+
+// TestChildThatMovedIsDeleted: a deletion of a child that moved says nothing about
+// it, that of its fork what became of both.
+func TestChildThatMovedIsDeleted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		complete bool
+		order    []string // what is deleted
+		outcome  any
+	}{
+		{"the moved one", false, []string{"child"}, nil},
+		{"the fork", false, []string{"fork"}, "failed"},
+		{"a fork that carries nothing on", false, []string{"aside"}, nil},
+		{"the fork after its end", true, []string{"fork", "child"}, "succeeded"},
+	} {
+		w := newWorld(t)
+		w.create("root", fields{"claim": fields{"owner": "w", "lease_seconds": 900}})
+		child := w.begets("root")
+		w.ok("checkpoint", "fork", fields{"execution": child, "at_version": 1, "new_execution": "fork", "operations": "carry"})
+		w.ok("checkpoint", "fork", fields{"execution": "fork", "at_version": 1, "new_execution": "aside", "operations": "refuse"})
+		if c.complete {
+			w.Checkpoint.ChildEnded = nil // the notice is lost
+			w.ok("recover", "claim", fields{"execution": "fork", "owner": "w", "lease_seconds": 900})
+			w.complete("fork")
+		}
+		for _, e := range c.order {
+			if e == "child" {
+				e = child
+			}
+			w.ok("retention", "delete", fields{"execution": e, "reason": "asked"})
+		}
+		op := w.get("root")["operations"].([]any)[0].(map[string]any)["operation"]
+		if o := w.ok("checkpoint", "get_operation", fields{"execution": "root", "operation": op}); o["outcome"] != c.outcome || len(o["contradictions"].([]any)) > 0 {
+			t.Errorf("%s: the parent's operation is %v", c.name, o)
+		}
 	}
 }
 

@@ -49,6 +49,9 @@ type Facts struct {
 	Holds              []string
 	// Open counts operations without a final outcome.
 	Open int
+	// Alone: nothing that descends from it is left. It counts for one that moved to a
+	// fork alone, whose evidence reaches the fork through it.
+	Alone bool
 	// PolicyName is what the execution names, "" for none; Policy is nil when there
 	// is none of that name.
 	PolicyName string
@@ -82,6 +85,9 @@ func Plan(f Facts, now int64) Decision {
 	d := Decision{ExpiresAt: expiry(f)}
 	due, at, why := next(f, d.ExpiresAt)
 	d.Why, d.Next = why, at
+	if waits(f) && (due == Keep || at > now+day) {
+		return Decision{Why: "the policy " + f.PolicyName + " keeps it as long as something descends from it", Next: now + day}
+	}
 	if due == Keep || at > now {
 		return d
 	}
@@ -102,7 +108,7 @@ func expiry(f Facts) int64 {
 	if f.Policy == nil || f.EndedAt == 0 || !f.Status.Ended() {
 		return 0
 	}
-	days := daysOf(f.Policy, f.Outcome)
+	days := daysOf(f)
 	if days == nil {
 		return 0
 	}
@@ -110,16 +116,38 @@ func expiry(f Facts) int64 {
 	return max(f.EndedAt+*days*day, 1)
 }
 
-func daysOf(p *api.Policy, outcome execution.Status) *int64 {
-	switch outcome {
+// daysOf is the rule that ends an execution; nil: none does.
+func daysOf(f Facts) *int64 {
+	switch p := f.Policy; f.Outcome {
 	case execution.StatusCompleted:
 		return p.CompletedDays
 	case execution.StatusFailed:
 		return p.FailedDays
 	case execution.StatusCancelled:
 		return p.CancelledDays
+	case execution.StatusMoved:
+		if f.Alone {
+			return longest(p)
+		}
 	}
-	return nil // moved: evidence may still reach its operations
+	return nil
+}
+
+// longest is what holds for an execution that moved: how it would have ended,
+// nobody knows. nil: the policy ends none.
+func longest(p *api.Policy) (days *int64) {
+	for _, n := range []*int64{p.CompletedDays, p.FailedDays, p.CancelledDays} {
+		if n != nil && (days == nil || *n > *days) {
+			days = n
+		}
+	}
+	return days
+}
+
+// waits: it moved, and its policy ends it when nothing that descends from it is
+// left, which no write to it tells: it is looked at daily.
+func waits(f Facts) bool {
+	return f.Status == execution.StatusMoved && !f.Alone && f.Policy != nil && longest(f.Policy) != nil && !f.Asked
 }
 
 // next is the earliest act and its time, held or not.
@@ -160,7 +188,10 @@ func next(f Facts, expires int64) (Act, int64, string) {
 
 // rule says in words which rule ends an execution.
 func rule(f Facts) string {
-	return fmt.Sprintf("policy %s: %s_days = %d", f.PolicyName, f.Outcome, *daysOf(f.Policy, f.Outcome))
+	if f.Outcome == execution.StatusMoved {
+		return fmt.Sprintf("policy %s: %d days after it moved, and nothing descends from it", f.PolicyName, *daysOf(f))
+	}
+	return fmt.Sprintf("policy %s: %s_days = %d", f.PolicyName, f.Outcome, *daysOf(f))
 }
 
 // pruneAt is when the history rule is to be applied next; 0: never.

@@ -47,7 +47,23 @@ func TestPlan(t *testing.T) {
 		{"archived after a day", with(completed, func(f *retention.Facts) { f.Policy = archiving }), 4 * day, retention.Archive, 367 * day, 4 * day, "archives"},
 		{"moved to a fork: evidence may still come", with(completed, func(f *retention.Facts) {
 			f.Policy, f.Status, f.Outcome = archiving, execution.StatusMoved, execution.StatusMoved
+		}), 400 * day, retention.Keep, 0, 401 * day, "as long as something descends from it"},
+		{"moved, and nothing descends from it", with(completed, func(f *retention.Facts) {
+			f.Status, f.Outcome, f.Alone = execution.StatusMoved, execution.StatusMoved, true
+		}), 366 * day, retention.Keep, 367 * day, 367 * day, "365 days after it moved"},
+		{"and its time is over", with(completed, func(f *retention.Facts) {
+			f.Status, f.Outcome, f.Alone = execution.StatusMoved, execution.StatusMoved, true
+		}), 367 * day, retention.Remove, 367 * day, 367 * day, "365 days after it moved"},
+		{"moved, alone and held", with(completed, func(f *retention.Facts) {
+			f.Status, f.Outcome, f.Alone, f.Holds = execution.StatusMoved, execution.StatusMoved, true, []string{"h1"}
+		}), 400 * day, retention.Keep, 367 * day, 400*day + 6*3_600_000, "held by h1"},
+		{"moved under a history rule alone", with(completed, func(f *retention.Facts) {
+			f.Policy, f.Status, f.Outcome, f.PrunedAt = keep10, execution.StatusMoved, execution.StatusMoved, 4*day
 		}), 400 * day, retention.Keep, 0, 0, "keeps it"},
+		{"moved, and a deletion was asked for", with(completed, func(f *retention.Facts) {
+			f.Status, f.Outcome, f.Asked = execution.StatusMoved, execution.StatusMoved, true
+		}), 3 * day, retention.Erase, 0, 3 * day, "asked for"},
+		{"completed, whatever descends from it", with(completed, func(f *retention.Facts) { f.Alone = true }), 366 * day, retention.Keep, 367 * day, 367 * day, "completed_days = 365"},
 		{"restored: not at once again", with(completed, func(f *retention.Facts) { f.Policy, f.RestoredAt = archiving, 10*day }), 12 * day, retention.Keep, 367 * day, 17 * day, "archives"},
 		{"history of a running one", retention.Facts{Status: execution.StatusRunning, Outcome: execution.StatusRunning, CreatedAt: day, PolicyName: "p", Policy: keep10}, 3 * day, retention.Prune, 0, 3 * day, "history rule"},
 		{"history applied today", retention.Facts{Status: execution.StatusRunning, Outcome: execution.StatusRunning, CreatedAt: day, PrunedAt: 3 * day, PolicyName: "p", Policy: keep10}, 3*day + 1, retention.Keep, 0, 4*day + 3_600_000, "history rule"},

@@ -81,9 +81,26 @@ func (s *Service) facts(ctx context.Context, h *journal.Head) (Facts, error) {
 	}
 	var err error
 	if h.Policy != "" {
-		f.Policy, err = s.Catalog.Policy(ctx, h.Tenant, h.Policy)
+		if f.Policy, err = s.Catalog.Policy(ctx, h.Tenant, h.Policy); err != nil {
+			return f, err
+		}
+	}
+	if waits(f) {
+		f.Alone, err = s.alone(ctx, h)
 	}
 	return f, err
+}
+
+// alone reports whether nothing that descends from an execution is left, by a
+// consistent read of the rows that lead to it.
+func (s *Service) alone(ctx context.Context, h *journal.Head) (bool, error) {
+	w := &walk{s: s, tenant: h.Tenant, token: journal.DescendantsToken(h.Ref)}
+	for {
+		heads, more, err := w.next(ctx, 100)
+		if err != nil || len(heads) > 0 || !more {
+			return err == nil && len(heads) == 0, err
+		}
+	}
 }
 
 // Attributes that retention adds to a head.
