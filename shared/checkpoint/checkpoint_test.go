@@ -68,6 +68,11 @@ func TestApplyCountsRequests(t *testing.T) {
 			t.Fatalf("step %d: %+v", n, calls)
 		}
 	}
+	w.e.Mark()
+	v = w.apply("e", v, func(r *api.ApplyRequest) { r.Operations = []api.OperationDeclaration{{Name: "pay", Args: js(`1`)}} }).Version
+	if calls := w.e.Log(); len(calls) != 1 || calls[0].Call != "put" {
+		t.Errorf("a declaration: %+v", calls)
+	}
 	w.restart()
 	w.get("e") // the new process has the tenant's key now
 	w.Journal.Forget(tenant, "e")

@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cairnstate/cairn/shared/api"
@@ -64,9 +65,19 @@ func TestForgottenOperations(t *testing.T) {
 	if s := w.open("e"); len(s.Forgotten) != 3*8 || s.Operation(ids[0]) != nil || s.Operation(ids[3]) == nil {
 		t.Fatalf("%d bytes of forgotten ones", len(s.Forgotten))
 	}
+	w.e.Mark()
 	out, err := declare(op("new", "1"), op("1", "7"), op("5", "7"), op("0", "7.0"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	looked := 0
+	for _, c := range w.e.Log() {
+		if c.Call == "query" && strings.Contains(c.Key, "/"+journal.SlotPrefix) {
+			looked++
+		}
+	}
+	if looked != 2 {
+		t.Errorf("the slots of %d operations were read, two may be forgotten", looked)
 	}
 	for i, want := range []struct {
 		id   execution.OperationID

@@ -103,6 +103,30 @@ func TestTheBucketIsListedHourly(t *testing.T) {
 	}
 }
 
+// TestOrphansGoTenantByTenant: no call that removes objects is about two tenants.
+func TestOrphansGoTenantByTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, tenant := range []execution.TenantID{"bank", "shop"} {
+		w.tenant = tenant
+		w.create("e", fields{"claim": fields{"owner": "w", "lease_seconds": 900}})
+		for i := range 3 {
+			w.ok("checkpoint", "put_artifact", fields{"execution": "e", "fence": 1, "name": fmt.Sprint(i), "media_type": "text/plain", "body": []byte(fmt.Sprint(tenant, i))})
+		}
+	}
+	w.advance(26 * time.Hour)
+	w.engine.Mark()
+	r, err := w.Retention.Sweep(t.Context(), &api.SweepRequest{})
+	if err != nil || r.Removed != 6 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, c := range w.engine.Log() {
+		if c.Call == "delete_objects" && strings.Contains(c.Key, "bank/") == strings.Contains(c.Key, "shop/") {
+			t.Errorf("one call for %s", c.Key)
+		}
+	}
+}
+
 // TestMovedGoesAfterItsForks: what moved to a fork is kept as long as evidence may
 // reach the fork through it, and goes by its policy when nothing of that is left.
 func TestMovedGoesAfterItsForks(t *testing.T) {
