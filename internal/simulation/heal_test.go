@@ -148,6 +148,8 @@ func (w *world) expire() {
 		k := w.truth.known[e]
 		switch {
 		case k.tip == 0:
+		case !k.deleted && k.head.Has(journal.HeadAsked) && !w.truth.held(k.head):
+			w.fail("a deletion of %s waited for holds, there is none, and it is %s", e, k.status)
 		case k.deleted && !w.truth.wanted(k):
 			w.fail("%s was deleted, and nobody asked for it", e)
 		case !k.deleted && k.expires && k.gen == k.made && k.status == execution.StatusCompleted && k.holds == 0:

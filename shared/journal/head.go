@@ -40,6 +40,7 @@ const (
 	HeadCreateContent = "create_content"
 	HeadFirst         = "first_version"
 	HeadRetainDue     = "rdue"
+	HeadAsked         = "asked" // a deletion that waits for holds: its reason
 	HeadRetainShard   = "xr"
 	headStatusShard   = "xs"
 	headUpdatedKey    = "xu"

@@ -57,6 +57,20 @@ func SubjectsAsRead(h *Head) store.Cond {
 	return store.Eq(HeadSubjects, store.SS(h.SubjectTokens...))
 }
 
+// Asked reports whether a deletion waits for holds on the execution; of a head that
+// was not read (nil), not as far as is known.
+func (h *Head) Asked() bool { return h != nil && h.Item.Has(HeadAsked) }
+
+// AskedAsRead is the condition that no deletion that waits for holds was asked for
+// since the head was read; nil: that none was. Whoever moves the date at which
+// retention looks makes it, or the deletion's own would be lost.
+func AskedAsRead(h *Head) store.Cond {
+	if h.Asked() {
+		return store.Present{Attr: HeadAsked}
+	}
+	return store.Absent{Attr: HeadAsked}
+}
+
 // HoldsOn lists the ids of all holds that bind an execution: its own, its
 // thread's and its subjects', each once, sorted.
 func (j *Journal) HoldsOn(ctx context.Context, h *Head) ([]string, error) {

@@ -44,7 +44,8 @@ type HeadChange struct {
 
 // WriteOptions say how a transition begins.
 type WriteOptions struct {
-	// Head: the step needs the head (leases, holds).
+	// Head: the step needs the head (leases, holds). Without it a step has it all the
+	// same once the head was not as its conditions want it.
 	Head bool
 	// AtLeast as in OpenOptions.
 	AtLeast int64
@@ -77,9 +78,9 @@ const maxRounds = 10
 // finds out.
 func (j *Journal) Write(ctx context.Context, t execution.TenantID, e execution.ExecutionID, o WriteOptions, propose func(ctx context.Context, h *Handle) (*Step, error)) (*Written, error) {
 	ref := execution.Ref{Tenant: t, Execution: e}
-	warm := true
+	warm, withHead := true, o.Head
 	for round := 0; round < maxRounds; round++ {
-		h, err := j.Open(ctx, t, e, OpenOptions{Head: o.Head, Warm: warm, AtLeast: 0})
+		h, err := j.Open(ctx, t, e, OpenOptions{Head: withHead, Warm: warm, AtLeast: 0})
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +124,7 @@ func (j *Journal) Write(ctx context.Context, t execution.TenantID, e execution.E
 		case errors.Is(err, errTaken), errors.Is(err, errHead):
 			// Somebody's entry stands at n+1, or the head moved: reload. Nothing of this
 			// round was written but objects and slots, which a repeat finds again.
-			warm = false
+			warm, withHead = false, withHead || errors.Is(err, errHead)
 			if err := j.again(ctx, ref, err, round); err != nil {
 				return nil, err
 			}

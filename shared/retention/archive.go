@@ -336,7 +336,7 @@ func (s *Service) writeArchived(ctx context.Context, at *journal.Handle, b *exec
 		}
 		f.Status, f.Outcome, f.ArchivedAt, f.Untrimmed = execution.StatusArchived, outcome, now, true
 		d := Plan(f, now)
-		hc := &journal.HeadChange{Conditions: []store.Cond{store.Absent{Attr: journal.HeadHolds}, journal.SubjectsAsRead(h.Head)},
+		hc := &journal.HeadChange{Conditions: []store.Cond{store.Absent{Attr: journal.HeadHolds}, journal.SubjectsAsRead(h.Head), journal.AskedAsRead(h.Head)},
 			Actions: append([]store.Action{store.Set{Attr: headArchived, Value: store.N(now)}, store.Set{Attr: headOutcome, Value: store.S(string(outcome))},
 				store.Set{Attr: headUntrimmed, Value: store.N(1)}, store.Set{Attr: headBundled, Value: store.N(b.Version)}}, journal.RetainActions(h.State.Execution, d.Next)...)}
 		return s.snapshotStep(h, p, hc, journal.HoldChecks(h.Head))
@@ -388,6 +388,6 @@ func (s *Service) trim(ctx context.Context, h *journal.Head, now int64) error {
 		// Due, but something is still too young: the entry that follows it.
 		acts = journal.RetainActions(h.Execution, now+hour)
 	}
-	_, err = s.update(ctx, h.Ref, store.Update{Key: journal.HeadKey(h.PK()), Cond: store.All{live(h), store.Eq(journal.HeadStatus, store.S(string(h.Status))), sameTime(headBundled, bundled)}, Actions: acts})
+	_, err = s.update(ctx, h.Ref, store.Update{Key: journal.HeadKey(h.PK()), Cond: store.All{live(h), store.Eq(journal.HeadStatus, store.S(string(h.Status))), sameTime(headBundled, bundled), journal.AskedAsRead(h)}, Actions: acts})
 	return err
 }

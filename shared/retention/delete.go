@@ -244,7 +244,7 @@ func (s *Service) deleteHead(ctx context.Context, h *journal.Head, want why) (st
 // remember notes on a held execution that it is to be deleted when its holds
 // are released.
 func (s *Service) remember(ctx context.Context, h *journal.Head, want why) (holds []string, err error) {
-	acts := []store.Action{store.Set{Attr: headAsked, Value: store.S(want.reason)}}
+	acts := []store.Action{store.Set{Attr: journal.HeadAsked, Value: store.S(want.reason)}}
 	if want.actor != nil {
 		acts = append(acts, store.Set{Attr: headAskedBy, Value: store.S(encodeActor(want.actor))})
 	}

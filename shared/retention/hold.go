@@ -267,7 +267,7 @@ func (s *Service) releaseExecution(ctx context.Context, r *api.ReleaseHoldReques
 			return true, nil
 		}
 		acts := []store.Action{store.RemoveFromSet{Attr: journal.HeadHolds, Values: []string{r.Hold}}}
-		if h.RetainAt > 0 || h.Item.Has(headAsked) {
+		if h.RetainAt > 0 || h.Asked() {
 			acts = append(acts, journal.RetainActions(h.Execution, s.Journal.NowOf(clock))...)
 		}
 		// Lost: still held. Landed, reply lost: the repeat finds no such hold. A crash
@@ -322,7 +322,7 @@ func (s *Service) wake(ctx context.Context, t execution.TenantID, sel api.Select
 		}
 		for _, h := range heads {
 			seen++
-			if h.RetainAt == 0 && !h.Item.Has(headAsked) {
+			if h.RetainAt == 0 && !h.Asked() {
 				continue
 			}
 			_, err := s.update(ctx, h.Ref, store.Update{Key: journal.HeadKey(h.PK()), Cond: live(h), Actions: journal.RetainActions(h.Execution, w.now)})

@@ -428,6 +428,68 @@ func TestHoldOnASubjectIsWrittenInTimeOrNot(t *testing.T) {
 	}
 }
 
+// TestRememberedDeletion: a deletion that waits for a hold comes about once the hold
+// is gone, also when the release died before it woke anybody, and whatever was being
+// written to the execution when it was asked for.
+func TestRememberedDeletion(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.setPolicy(fields{"completed_days": 365, "history": fields{"keep": "versions", "n": 3}})
+	for _, e := range []string{"running", "done", "archived"} {
+		base.rich(e, fields{"thread": "T", "policy": "p"})
+	}
+	base.rich("free", fields{"thread": "T"})
+	base.complete("done")
+	base.complete("archived")
+	base.ok("retention", "archive", fields{"execution": "archived"})
+	base.advance(90 * time.Minute) // the lease is over, not yet anything of the policy's
+	fence := base.get("running")["fence"]
+	ask := func(e string) func(w *world) {
+		return func(w *world) {
+			w.ok("retention", "hold", fields{"thread": "T", "hold": "h", "reason": "legal"})
+			w.ok("retention", "delete", fields{"execution": e, "reason": "gdpr", "when_released": true})
+			w.faults(memory.Fault{On: "update", Match: "holdset#", Effect: "crash_after"})
+			_ = w.crash(func(ctx context.Context) error {
+				_, err := w.do(ctx, "retention", "release_hold", fields{"thread": "T", "hold": "h", "reason": "over"})
+				return err
+			})
+			w.faults()
+		}
+	}
+	for _, c := range []struct {
+		name, execution, function string
+		request                   fields
+		after                     time.Duration
+	}{
+		{"completing", "running", "checkpoint", fields{"action": "complete", "execution": "running", "fence": fence, "expected_version": 4, "outcome": "completed"}, 0},
+		{"completing without a policy", "free", "checkpoint", fields{"action": "complete", "execution": "free", "fence": fence, "expected_version": 4, "outcome": "completed"}, 0},
+		{"carrying on", "running", "checkpoint", fields{"action": "fork", "execution": "running", "at_version": 2, "new_execution": "fork", "operations": "carry", "request_id": "f"}, 0},
+		{"archiving", "done", "retention", fields{"action": "archive", "execution": "done", "request_id": "a"}, 0},
+		{"restoring", "archived", "retention", fields{"action": "restore", "execution": "archived", "request_id": "a"}, 0},
+		{"a change of the policy", "running", "retention", fields{"action": "set_policy", "policy": fields{"name": "p", "completed_days": 1}}, 0},
+		{"pruning", "running", "retention", fields{"action": "sweep"}, 26 * time.Hour},
+		{"trimming", "archived", "retention", fields{"action": "sweep"}, 26 * time.Hour},
+	} {
+		from := copyOf(t, base)
+		from.advance(c.after)
+		body, _ := json.Marshal(with(c.request, fields{"tenant": "bank"}))
+		calls := beforeEachCall(t, from, c.function, string(body), ask(c.execution), func(w *world, n int, _ []byte, err error) {
+			if code := execution.CodeOf(lambdaError(err)); err != nil && code != execution.Deleted {
+				t.Errorf("%s, asked before call %d: %v", c.name, n, err)
+			}
+			w.restart()
+			w.advance(7 * time.Hour)
+			w.settle()
+			if code := w.getCode(c.execution); code != execution.Deleted {
+				t.Errorf("%s, asked before call %d: a day later %s answers %q", c.name, n, c.execution, code)
+			}
+		})
+		if calls < 2 {
+			t.Errorf("%s: %d calls", c.name, calls)
+		}
+	}
+}
+
 // beforeEachCall makes a request once for each of the calls that it makes of table
 // and bucket, always in a copy of the world, and does something right before that
 // call; then sees the answer. It gives the number of calls.

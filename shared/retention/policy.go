@@ -166,7 +166,7 @@ func (s *Service) arm(ctx context.Context, h *journal.Head, d Decision) (*journa
 	}
 	// Lost: planned as before, the next look finds the same. Landed, reply lost: the
 	// repeat writes the same.
-	changed, err := s.update(ctx, h.Ref, store.Update{Key: journal.HeadKey(h.PK()), Cond: store.All{live(h), store.Eq(journal.HeadStatus, store.S(string(h.Status))), sameTime(journal.HeadEnded, h.EndedAt)}, Actions: acts})
+	changed, err := s.update(ctx, h.Ref, store.Update{Key: journal.HeadKey(h.PK()), Cond: store.All{live(h), store.Eq(journal.HeadStatus, store.S(string(h.Status))), sameTime(journal.HeadEnded, h.EndedAt), journal.AskedAsRead(h)}, Actions: acts})
 	if err != nil || !changed {
 		return h, err
 	}

@@ -91,7 +91,7 @@ func (s *Service) looked(ctx context.Context, h *journal.Head, now int64, more b
 	if more {
 		next = now
 	}
-	_, err = s.update(ctx, h.Ref, store.Update{Key: journal.HeadKey(h.PK()), Cond: store.All{live(h), store.Eq(journal.HeadStatus, store.S(string(h.Status)))},
+	_, err = s.update(ctx, h.Ref, store.Update{Key: journal.HeadKey(h.PK()), Cond: store.All{live(h), store.Eq(journal.HeadStatus, store.S(string(h.Status))), journal.AskedAsRead(h)},
 		Actions: append([]store.Action{store.Set{Attr: headPruned, Value: store.N(now)}}, journal.RetainActions(h.Execution, next)...)})
 	return err
 }

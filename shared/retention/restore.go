@@ -43,7 +43,7 @@ func (s *Service) Restore(ctx context.Context, r *api.RestoreRequest) (*api.Rest
 		}
 		f.Status, f.Outcome, f.RestoredAt = p.State.Status, p.State.Status, now
 		acts := append([]store.Action{store.Set{Attr: headRestored, Value: store.N(now)}, store.Remove{Attr: headOutcome}}, journal.RetainActions(h.State.Execution, Plan(f, now).Next)...)
-		return s.snapshotStep(h, p, &journal.HeadChange{Actions: acts}, nil)
+		return s.snapshotStep(h, p, &journal.HeadChange{Conditions: []store.Cond{journal.AskedAsRead(h.Head)}, Actions: acts}, nil)
 	})
 	var out *api.ArchiveReply
 	if err == nil {

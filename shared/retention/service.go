@@ -75,7 +75,7 @@ func (s *Service) head(ctx context.Context, t execution.TenantID, e execution.Ex
 // facts are the plan's facts about a head; its policy is read.
 func (s *Service) facts(ctx context.Context, h *journal.Head) (Facts, error) {
 	f := Facts{Status: h.Status, Outcome: h.Status, CreatedAt: h.CreatedAt, EndedAt: h.EndedAt, RestoredAt: h.Item.Int(headRestored), ArchivedAt: h.Item.Int(headArchived),
-		PrunedAt: h.Item.Int(headPruned), Holds: h.Holds, PolicyName: h.Policy, Asked: h.Item.Has(headAsked), Untrimmed: h.Item.Has(headUntrimmed)}
+		PrunedAt: h.Item.Int(headPruned), Holds: h.Holds, PolicyName: h.Policy, Asked: h.Asked(), Untrimmed: h.Item.Has(headUntrimmed)}
 	if h.Status == execution.StatusArchived {
 		f.Outcome = execution.Status(h.Item.Str(headOutcome))
 	}
@@ -110,7 +110,6 @@ const (
 	headOutcome   = "outcome" // terminal status of an archived execution
 	headPruned    = "pruned_at"
 	headUntrimmed = "untrimmed" // the table still holds what the archive holds
-	headAsked     = "asked"     // a deletion that waits for holds: reason
 	headAskedBy   = "asked_by"  // its actor
 	headAskedRule = "asked_rule"
 )

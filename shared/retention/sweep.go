@@ -170,7 +170,7 @@ func (s *Service) judge(ctx context.Context, t execution.TenantID, e execution.E
 		_, err = s.deleteHead(ctx, h, why{reason: "expired", rule: d.Why, actor: &api.Actor{Kind: "system", ID: "retention"},
 			still: store.All{store.Eq(journal.HeadStatus, store.S(string(h.Status))), store.Eq(journal.HeadExpires, store.N(h.ExpiresAt))}})
 	case Erase:
-		_, err = s.deleteHead(ctx, h, why{reason: h.Item.Str(headAsked), rule: "asked for while held", actor: decodeActor(h.Item.Str(headAskedBy))})
+		_, err = s.deleteHead(ctx, h, why{reason: h.Item.Str(journal.HeadAsked), rule: "asked for while held", actor: decodeActor(h.Item.Str(headAskedBy))})
 	case Archive:
 		_, err = s.archive(ctx, h.Tenant, h.Execution, execution.RequestID{}, &execution.Actor{Kind: "system", ID: "retention"})
 	case Trim:
