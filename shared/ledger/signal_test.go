@@ -93,6 +93,21 @@ func TestSignal(t *testing.T) {
 	}
 }
 
+// A signal whose writing was not heard of is its sender's own: recorded, not a repeat.
+func TestSignalRecognisesItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claimed("e")
+	w.faults(memory.Fault{On: "put", Match: journal.SignalPrefix, Effect: "landed"})
+	if r := w.send(w.signal("e", "doc", "1", `{"n":1}`)); !r.Recorded || r.Replayed {
+		t.Errorf("%+v", r)
+	}
+	w.faults()
+	if r := w.send(w.signal("e", "doc", "1", `{"n":1}`)); r.Recorded || !r.Replayed {
+		t.Errorf("once more: %+v", r)
+	}
+}
+
 func TestSignalRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
