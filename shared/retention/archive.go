@@ -364,9 +364,23 @@ func (s *Service) snapshotStep(h *journal.Handle, p *execution.Proposal, hc *jou
 }
 
 // trim removes from the table the entries that the archive holds and whose slots
-// no late writer can aim at any more; younger ones wait for the next look.
+// no late writer can aim at any more; younger ones wait for the next look. What the
+// history rule passed while it was too young to go is in no archive: it goes first,
+// with its bodies.
+//
+// A crash anywhere leaves the oldest kept entry in the table until those below it
+// and their bodies are gone.
 func (s *Service) trim(ctx context.Context, h *journal.Head, now int64) error {
 	bundled := h.Item.Int(headBundled)
+	if h.Floor > h.FirstVersion {
+		oldest, err := s.entry(ctx, h.Ref, h.Floor)
+		for more := true; more && err == nil; {
+			_, more, err = s.drop(ctx, h.Ref, oldest.Version-oldest.Chain, now, true)
+		}
+		if err != nil && execution.CodeOf(err) != execution.Integrity { // it went in an earlier look, those below it before
+			return err
+		}
+	}
 	_, more, err := s.drop(ctx, h.Ref, bundled+1, now, false)
 	if err != nil {
 		return err

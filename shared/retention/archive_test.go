@@ -414,6 +414,68 @@ func TestHistoryRuleWithoutAnEnd(t *testing.T) {
 	}
 }
 
+// TestPrunedThenArchived: what the history rule passed while its successor was young
+// is in no archive. It goes with its body all the same, also when the process dies.
+func TestPrunedThenArchived(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t)
+	base.setPolicy(fields{"history": fields{"keep": "versions", "n": 3}, "archive": fields{"enabled": true}})
+	base.create("e", fields{"policy": "p", "claim": fields{"owner": "w", "lease_seconds": 86_400}})
+	big := func(n int) {
+		for i := range n {
+			base.apply("e", fields{"state": fields{"text": noise(uint64(10*n+i), 300_000)}})
+		}
+	}
+	big(3)
+	base.advance(20 * time.Hour)
+	big(4)
+	base.complete("e")
+	base.advance(6 * time.Hour)
+	base.settle()
+	if n := len(of(base.items(), "bank#e/j#")); n != 6 {
+		t.Fatalf("%d entries after pruning, want 4 to 9", n)
+	}
+	base.advance(20 * time.Hour)
+	base.settle()
+	if s := base.get("e")["status"]; s != "archived" {
+		t.Fatalf("it is %v", s)
+	}
+	for _, effect := range []string{"", "crash_before", "crash_after"} {
+		for n := 1; ; n++ {
+			w := copyOf(t, base)
+			w.advance(26 * time.Hour)
+			struck := false
+			if effect != "" {
+				w.faults(memory.Fault{On: "*", Nth: n, Effect: effect})
+				w.engine.Mark()
+				_ = w.crash(func(ctx context.Context) error { _, err := w.do(ctx, "retention", "sweep", nil); return err })
+				w.faults()
+				struck = len(w.engine.Log()) >= n
+				w.restart()
+			}
+			for range 3 {
+				w.advance(2 * time.Hour)
+				w.settle()
+			}
+			at := fmt.Sprintf("%s at call %d", effect, n)
+			if n := len(of(w.items(), "bank#e/j#")); n > 1 {
+				t.Errorf("%s: %d entries are left", at, n)
+			}
+			for _, o := range of(w.objects(), "bank/e/e/") {
+				if _, name, _ := strings.Cut(o, "/journal/"); name < "00000000000000000007" {
+					t.Errorf("%s: left is %s", at, o)
+				}
+			}
+			if f := w.findings(fields{"execution": "e"}); len(f) > 0 {
+				t.Errorf("%s: %v", at, f)
+			}
+			if !struck || t.Failed() {
+				break
+			}
+		}
+	}
+}
+
 // TestHistoryRuleAfterRestore: kept versions may lie in the archive.
 func TestHistoryRuleAfterRestore(t *testing.T) {
 	t.Parallel()
