@@ -23,9 +23,9 @@ type lost struct {
 }
 
 // childhood reads, before an execution is closed, whether it is the effect of
-// another's operation, or carries on one that is, and how it ended; "" when it is nobody's child or when
-// that cannot be read (no key): then the parent, when it asks, finds nobody and
-// parks.
+// another's operation, or carries on one that is, and how it ended; "" when it is
+// nobody's child or when that cannot be read (no key): then the parent, when it
+// asks, finds nobody and parks.
 func (s *Service) childhood(ctx context.Context, h *journal.Head) string {
 	if s.Ledger == nil || !slices.ContainsFunc(h.LabelTokens, func(t string) bool { return strings.HasPrefix(t, "~") }) {
 		return ""
