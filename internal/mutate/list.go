@@ -128,7 +128,7 @@ var mutants = []mutant{
 	{"create: what was deleted, once more", "shared/journal/create.go", `case again, !c.Reuse:`, `case again && false, !c.Reuse:`, "./shared/journal", "Create"},
 	{"delete: held descendants are lost", "shared/retention/delete.go", `if h.Marked(d.token) {`, `if true {`, retains, "HeldDescendants"},
 	{"asked for: another date is written over it", "shared/journal/hold.go", `return store.Absent{Attr: HeadAsked}`, `return store.Any{store.There(), store.NotThere()}`, retains, "RememberedDeletion"},
-	{"asked for: an ending writes its own date", "shared/checkpoint/apply.go", `if !h.Head.Asked() {`, `if true {`, retains, "RememberedDeletion"},
+	{"asked for: an ending writes its own date", "shared/journal/write.go", `if !h.Asked() {`, `if true {`, retains, "RememberedDeletion"},
 	{"write: the head is not read again", "shared/journal/write.go", `withHead || errors.Is(err, errHead)`, `withHead`, retains, "RememberedDeletion"},
 	{"trim: bodies of what no archive holds", "shared/retention/archive.go", `if h.Floor > h.FirstVersion {`, `if false {`, retains, "PrunedThenArchived"},
 	{"moved: while its fork lives", "shared/retention/plan.go", "\t\tif f.Alone {\n", "\t\tif true {\n", retains, "TestPlan|MovedGoes"},

@@ -222,10 +222,7 @@ func (s *Service) step(ctx context.Context, h *journal.Handle, r *api.ApplyReque
 		if err != nil {
 			return nil, err
 		}
-		hc.Conditions = append(hc.Conditions, journal.AskedAsRead(h.Head))
-		if !h.Head.Asked() { // else retention has a date already
-			hc.Actions = append(hc.Actions, journal.RetainActions(st.Execution, retain)...)
-		}
+		hc.RetainAt(st.Execution, h.Head, retain)
 		if expires > 0 {
 			hc.Actions = append(hc.Actions, store.Set{Attr: journal.HeadExpires, Value: store.N(expires)})
 			step.With = append(step.With, store.Write{Put: &store.Put{Item: journal.TimerItem(st.Ref, "retention", expires)}})

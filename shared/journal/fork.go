@@ -47,10 +47,8 @@ func (j *Journal) Carry(ctx context.Context, t execution.TenantID, e execution.E
 		if n := len(with) + 2; n > store.MaxTransactItems {
 			return nil, execution.Errorf(execution.TooLarge, "too many open operations, labels and subjects to move at once").With("limit", store.MaxTransactItems).At(h.State)
 		}
-		hc := &HeadChange{Conditions: []store.Cond{AskedAsRead(h.Head)}}
-		if !h.Head.Asked() { // else retention has a date already
-			hc.Actions = RetainActions(h.State.Execution, f.ParentRetainAt)
-		}
+		hc := &HeadChange{}
+		hc.RetainAt(h.State.Execution, h.Head, f.ParentRetainAt)
 		return &Step{Proposal: p, Head: hc, With: with, Refused: func(c *store.Cancelled) error {
 			const child, closing = 2, 5 // creation's head and closing mark, behind the parent's two
 			switch {

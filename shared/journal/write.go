@@ -42,6 +42,16 @@ type HeadChange struct {
 	Timer string
 }
 
+// RetainAt sets when retention looks at the execution next, in milliseconds (0:
+// never), unless a deletion that waits for holds has set it: h is the head as read,
+// nil when it was not.
+func (hc *HeadChange) RetainAt(e execution.ExecutionID, h *Head, at int64) {
+	hc.Conditions = append(hc.Conditions, AskedAsRead(h))
+	if !h.Asked() {
+		hc.Actions = append(hc.Actions, RetainActions(e, at)...)
+	}
+}
+
 // WriteOptions say how a transition begins.
 type WriteOptions struct {
 	// Head: the step needs the head (leases, holds). Without it a step has it all the

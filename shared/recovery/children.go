@@ -88,9 +88,8 @@ func childOutcome(st *execution.State) (o execution.Outcome, reason string, ende
 }
 
 // ChildEnded brings the end of a child, or of what carries one on, to its parent's
-// operation, as evidence. A
-// parent that is gone or closing, or whose operation has an outcome, changes
-// nothing: the child has ended all the same.
+// operation, as evidence. A parent that is gone or closing, or whose operation has an
+// outcome, changes nothing: the child has ended all the same.
 //
 // Lost, or a crash before it: the parent asks the child by itself.
 func (s *Service) ChildEnded(ctx context.Context, st *execution.State) error {
