@@ -65,10 +65,15 @@ func (w *world) heal() {
 	// six hours.
 	for last, round := -1, 0; w.failed == nil && (round < 1 || last != w.gone() || round < 7 && w.overdue()); round++ {
 		last = w.gone()
-		w.advance(70 * time.Minute)
-		w.sweep("retention")
-		w.drain()
+		w.retain(70 * time.Minute)
 	}
+}
+
+// retain lets time pass and then retention look.
+func (w *world) retain(d time.Duration) {
+	w.advance(d)
+	w.sweep("retention")
+	w.drain()
 }
 
 // overdue reports an execution whose time is over and that nothing keeps.
@@ -133,15 +138,11 @@ func (w *world) expire() {
 	w.spawn("operator", func(a *actor) { a.releaseThread(); a.releaseSubjects() })
 	w.drain()
 	for range 3 {
-		w.advance(18 * time.Hour)
-		w.sweep("retention")
-		w.drain()
+		w.retain(18 * time.Hour)
 	}
 	for last := -1; last != w.gone() && w.failed == nil; {
 		last = w.gone()
-		w.advance(70 * time.Minute)
-		w.sweep("retention")
-		w.drain()
+		w.retain(70 * time.Minute)
 	}
 	w.days = true
 	for _, e := range w.truth.order {
